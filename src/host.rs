@@ -48,6 +48,8 @@ mod host_lock;
 mod ownership;
 /// What a person has to know about the whole host.
 mod notices;
+/// Working trees of git that are made for Pods.
+mod worktree;
 /// One Pod: the actor that owns it, and the handle by which others reach it.
 mod pod;
 /// One connection to a Pod's own socket.

@@ -29,6 +29,7 @@ pub mod script;
 pub mod server;
 pub mod tool_words;
 pub mod work;
+pub mod worktree;
 
 pub use approval::{
     Action, ApprovalRequest, CHANGED_TOOLS, Pattern, PolicyConsent, PolicyRule, PolicyTrust,
@@ -66,6 +67,7 @@ pub use reply::{
 pub use script::ScriptHash;
 pub use server::{McpServerInfo, McpServerState};
 pub use work::{LinesChanged, PodWork, Work};
+pub use worktree::{NewWorktree, WorktreeChange, WorktreeInfo, WorktreeState};
 
 /// The number both sides name in their first line on the host socket. It rises with every change of the lines but
 /// optional fields; `watch`, `family` and `shutdown` stay as they are, so that a newer program can end an older host.

@@ -56,6 +56,7 @@ pub use keeper::keeper_main;
 pub use landlock::PATH_SOCKETS;
 pub use limit_words::{LimitHint, Trust};
 pub use limits::CommandLimits;
+pub use linked_tree::repository_of;
 pub use new_repository::remotes;
 pub use overview::overview;
 pub use package::changed_package_scripts;

@@ -90,3 +90,5 @@ mod waiting;
 mod walks;
 #[path = "program/walls.rs"]
 mod walls;
+#[path = "program/worktrees.rs"]
+mod worktrees;

@@ -61,6 +61,7 @@ mod trace;
 mod trust;
 mod unpeer;
 mod who;
+mod worktree;
 mod zoom;
 
 pub use connect::KEY_IN_HISTORY;
@@ -103,6 +104,7 @@ pub static LIST: &[&Verb] = &[
     &trust::VERB,
     &mcp::VERB,
     &jobs::VERB,
+    &worktree::VERB,
     &connect::VERB,
     &model::VERB,
     &effort::VERB,
@@ -220,7 +222,7 @@ pub const fn verb(name: &'static str, help: &'static str) -> Verb {
 fn shell<D: Args>(command: Command) -> Command {
     let pod = Arg::new(SELECTED).long("pod").value_name("NAME");
     let pod = pod.help("The Pod to act on if the command names none");
-    let yes = Arg::new(YES).long("yes").action(ArgAction::SetTrue);
+    let yes = Arg::new(YES).long("yes").action(ArgAction::SetTrue).global(true);
     // An option of the shell may follow the words of a verb. Behind `--` stands nothing but words.
     D::augment_args(command)
         .mut_args(|argument| argument.trailing_var_arg(false))
@@ -294,7 +296,9 @@ impl Verb {
         let options = shown(&command).filter(|argument| !argument.is_positional());
         text.extend(options.filter_map(|option| {
             let help = option.get_help()?;
-            Some(format!("{}: {help}.", usage_of(option).trim_matches(['[', ']'])))
+            let usage = usage_of(option);
+            let usage = usage.strip_prefix('[').and_then(|usage| usage.strip_suffix(']'));
+            Some(format!("{}: {help}.", usage.unwrap_or_default()))
         }));
         text.extend(self.more.iter().map(|paragraph| with_keys(paragraph)));
         text
@@ -349,7 +353,9 @@ fn usage_of(argument: &Arg) -> String {
             false => format!("[{value}{dots}]"),
         };
     };
+    let is_optional = argument.get_num_args().is_some_and(|values| values.min_values() == 0);
     match argument.get_action().takes_values() {
+        true if is_optional => format!("[--{long} [{value}]]"),
         true => format!("[--{long} {value}]"),
         false => format!("[--{long}]"),
     }

@@ -2,6 +2,7 @@
 
 use crate::protocol::name::MAX_NAME;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -214,6 +215,18 @@ impl Dirs {
         named.into_iter().cloned().chain(is_long.then(|| self.short())).collect()
     }
 
+    /// The directory of the working trees that are made for Pods. It lies beside the state directory, outside of every
+    /// directory of yoi: those are hidden from all commands, and a Pod works in its working tree.
+    pub fn worktrees(&self) -> PathBuf {
+        let own = self.own();
+        let mut beside = &self.state;
+        while let Some(outer) = own.iter().find(|dir| *dir != beside && beside.starts_with(dir)) {
+            beside = outer;
+        }
+        let name = beside.file_name().unwrap_or(OsStr::new("yoi")).to_string_lossy();
+        beside.with_file_name(format!("{name}-worktrees"))
+    }
+
     fn short(&self) -> PathBuf {
         let hash = blake3::hash(self.runtime.as_os_str().as_bytes()).to_hex();
         Path::new(SHORT_DIRS).join(short_prefix() + &hash[..12])
@@ -348,6 +361,20 @@ mod tests {
         assert_eq!(found(&[("YOI_HOME", "/y")]), Path::new("/y/state"));
         assert_eq!(found(&[("YOI_DATA_DIR", "/d")]), Path::new("/d/state"));
         assert_eq!(found(&[("YOI_STATE_DIR", "/t")]), Path::new("/t"));
+    }
+
+    #[test]
+    fn working_trees_lie_beside_the_state_directory_and_in_no_directory_of_yoi() {
+        let places = |pairs: &[(&str, &str)]| {
+            let dirs = find(pairs).unwrap();
+            let place = dirs.worktrees();
+            assert!(!dirs.own().iter().any(|own| place.starts_with(own)), "{place:?}");
+            place.display().to_string()
+        };
+        assert_eq!(places(&[("YOI_HOME", "/y")]), "/y/state-worktrees");
+        assert_eq!(places(&[("YOI_HOME", "/y"), ("YOI_DATA_DIR", "/d/x")]), "/d/x-worktrees");
+        let inner = [("YOI_HOME", "/y"), ("YOI_CONFIG_DIR", "/d"), ("YOI_DATA_DIR", "/d/x")];
+        assert_eq!(places(&inner), "/d-worktrees");
     }
 
     #[test]

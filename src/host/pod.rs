@@ -12,6 +12,7 @@ use crate::host::pod::jobs::Records;
 use crate::host::pod::model::LookedAt;
 use crate::host::pod::phase::{Admission, Phase};
 use crate::host::pod::resolved::Resolved;
+use crate::host::pod::worktree::Counting;
 use crate::mcp::PodServers;
 use crate::protocol::{AlertSource, Effort, EntryId, Lent, PodInfo, Queued};
 use crate::run::{Commands, alert};
@@ -73,6 +74,8 @@ mod log;
 mod mesh;
 /// Stopping a Pod, also at the end of the host.
 mod stop;
+/// The working tree of a Pod.
+mod worktree;
 /// Handling of a panic in a Pod.
 mod fault;
 
@@ -114,6 +117,8 @@ pub(crate) struct Pod {
     pod_world: PodWorld,
     /// The commands in the background.
     jobs: Jobs,
+    /// What changed in the working tree of the Pod.
+    counting: Counting,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
     /// The notice shown while the rules of the workspace are unknown.
@@ -199,6 +204,7 @@ pub(crate) fn spawn(
         path_threads: PathThreads::default(),
         pod_world: PodWorld::default(),
         jobs: jobs.clone(),
+        counting: Counting::default(),
         notes: Vec::new(),
         rules_note: None,
         row,
@@ -296,6 +302,9 @@ impl Pod {
                 let in_flight = self.publisher.in_flight_tail();
                 let _ = answer.send(View { in_flight, ..self.view() });
             }
+            PodRequest::KeepWorktree { tree, answer } => {
+                let _ = answer.send(self.keep_worktree(Some(*tree)).await);
+            }
             PodRequest::Parental { answer } => {
                 let _ = answer.send(self.parental());
             }
@@ -347,6 +356,7 @@ impl Pod {
             Fact::SenderGone(message) => self.sender_gone(message).await,
             Fact::ApprovalDecided(decision) => self.approval_decided(decision).await,
             Fact::SocketVanished => self.reopen_socket(),
+            Fact::LinesCounted(counted) => self.lines_counted(counted.map(|counted| *counted)),
         }
     }
 

@@ -49,6 +49,7 @@ mod trust;
 mod unpeer;
 mod mcp;
 mod who;
+mod worktree;
 
 /// A verb with its arguments.
 pub(crate) trait Verb: Sized + Send + 'static {
@@ -173,6 +174,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Reclaim { path } => authorized(reclaim::Reclaim { path }, cx).await,
         Method::ListServers { workspace } => authorized(mcp::ListServers { workspace }, cx).await,
         Method::ListJobs => authorized(jobs::ListJobs, cx).await,
+        Method::Worktree { change } => authorized(worktree::Worktree { change }, cx).await,
         Method::StopJob { id } => authorized(jobs::StopJob { id }, cx).await,
         Method::Who { path } => authorized(who::WhoHolds { path }, cx).await,
         Method::Since { at } => authorized(since::Since { at }, cx).await,

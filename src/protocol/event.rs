@@ -20,6 +20,7 @@ use crate::protocol::reply::{
 };
 use crate::protocol::server::McpServerInfo;
 use crate::protocol::work::PodWork;
+use crate::protocol::worktree::WorktreeState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -394,6 +395,8 @@ pub enum Event {
     Jobs {
         jobs: Vec<JobInfo>,
     },
+    /// The reply to `worktree`.
+    Worktree(Box<WorktreeState>),
     /// The reply to `explain_command`.
     CommandSheet(Box<CommandSheet>),
     /// The reply to `mesh_agents`, `mesh_join`, `mesh_leave` and `mesh_block`.
@@ -538,6 +541,7 @@ impl Event {
                 | Self::MeshSent { .. }
                 | Self::McpServers { .. }
                 | Self::Jobs { .. }
+                | Self::Worktree(_)
                 | Self::Lagged
                 | Self::Unknown(_)
         )

@@ -7,6 +7,7 @@ use crate::protocol::limit_met::LimitMet;
 use crate::protocol::mesh::MeshStanding;
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
+use crate::protocol::worktree::WorktreeInfo;
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -165,6 +166,9 @@ pub struct PodInfo {
     /// The number of its commands that run in the background.
     #[serde(default, skip_serializing_if = "has_none")]
     pub jobs: u32,
+    /// The working tree of git that was made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<WorktreeInfo>,
 }
 
 /// What lets a Pod at rest go on.
@@ -234,6 +238,7 @@ impl PodInfo {
             ephemeral: false,
             mesh: None,
             jobs: 0,
+            worktree: None,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::protocol::client::McpClient;
 use crate::protocol::item::Effort;
 use crate::protocol::name::{EntryId, PodName};
 use crate::protocol::piece::ByteRange;
+use crate::protocol::worktree::{NewWorktree, WorktreeChange};
 use crate::protocol::{CompletionKind, RewindTargetId};
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
@@ -248,6 +249,11 @@ pub enum Method {
     StopJob {
         id: String,
     },
+    /// The working tree of the addressed Pod, before or after a change.
+    Worktree {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<WorktreeChange>,
+    },
     /// Take a rewind back, or the undo of one: the entry is the one of `rewind_targets`.
     UndoRewind {
         entry: EntryId,
@@ -362,6 +368,7 @@ impl Method {
             Self::ListServers { .. } => "list_mcp_servers",
             Self::ListJobs => "list_jobs",
             Self::StopJob { .. } => "stop_job",
+            Self::Worktree { .. } => "worktree",
             Self::UndoRewind { .. } => "undo_rewind",
             Self::LeaveOut { .. } => "leave_out",
             Self::MeshJoin => "mesh_join",
@@ -419,6 +426,9 @@ pub struct NewPod {
     /// an ordinary Pod.
     #[serde(default, skip_serializing_if = "crate::protocol::family::is_false")]
     pub ephemeral: bool,
+    /// It works in a working tree of its own, which is its scope; `cwd` names the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<NewWorktree>,
 }
 
 /// What a new child shall be. The name is free text: it is checked with everything else.

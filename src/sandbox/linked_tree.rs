@@ -44,6 +44,19 @@ pub fn of(view: &CommandView) -> (Vec<Grant>, Vec<Hole>) {
     (grants, holes)
 }
 
+/// The directory of git of a working tree, and the one that it shares with all working trees of its repository. `None` if
+/// there is none, if it belongs to another user, or if a `.git` names a repository that does not name it, too: a command may
+/// have written it.
+pub fn repository_of(top: &Path) -> Option<(PathBuf, PathBuf)> {
+    let git = top.join(GIT);
+    let meta = fs::symlink_metadata(&git).ok()?;
+    if !meta.is_dir() {
+        return elsewhere(top).map(|(repository, own)| (own, repository));
+    }
+    let is_whole = fs::symlink_metadata(git.join("commondir")).is_err();
+    (is_whole && meta.uid() == geteuid().as_raw()).then(|| (git.clone(), git))
+}
+
 /// The directory of the repository of a working tree, and the one in it for this working tree alone.
 fn elsewhere(top: &Path) -> Option<(PathBuf, PathBuf)> {
     let git = top.join(GIT);

@@ -17,7 +17,7 @@ use yoi::protocol::{
     PodStatus, PodWork, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Question, Queued,
     Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, SettingsMistake,
     ShutPlace, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict, Work,
-    WorkspaceFile,
+    WorkspaceFile, WorktreeInfo, WorktreeState,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -98,6 +98,7 @@ fn info() -> PodInfo {
         ephemeral: false,
         mesh: None,
         jobs: 0,
+        worktree: None,
     }
 }
 
@@ -958,6 +959,33 @@ fn ours() -> Vec<(Event, String)> {
             ),
         ),
         (
+            Event::PodChanged {
+                info: Box::new(PodInfo { worktree: Some(worktree()), ..info() }),
+            },
+            format!(
+                r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#,
+                INFO.replacen(
+                    r#""enters":true}]"#,
+                    &format!(r#""enters":true}}],"worktree":{WORKTREE}"#),
+                    1
+                )
+            ),
+        ),
+        (
+            Event::Worktree(Box::new(WorktreeState {
+                info: worktree(),
+                repository: "/w".into(),
+                is_there: true,
+                kept: false,
+                ahead: 2,
+                unsaved: vec!["?? new".into()],
+                digest: "ab12".into(),
+            })),
+            format!(
+                r#"{{"event":"worktree","data":{{"info":{WORKTREE},"repository":"/w","is_there":true,"kept":false,"ahead":2,"unsaved":["?? new"],"digest":"ab12"}}}}"#
+            ),
+        ),
+        (
             Event::Jobs {
                 jobs: vec![JobInfo {
                     pod: name("alice"),
@@ -977,6 +1005,13 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"later","data":{"x":[1]}}"#.into(),
         ),
     ]
+}
+
+const WORKTREE: &str = r#"{"path":"/t/alice/w","branch":"alice","lines":{"added":3,"removed":1}}"#;
+
+fn worktree() -> WorktreeInfo {
+    let lines = Some(LinesChanged { added: 3, removed: 1 });
+    WorktreeInfo { path: "/t/alice/w".into(), branch: "alice".into(), lines }
 }
 
 /// As `golden`; an event is read and written as a whole line only.
@@ -999,7 +1034,7 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family MeshRoster Machine HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound NotifyTried Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Relocated Holders Since CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers Jobs
+        PodsStopped Output Plan Relocated Holders Since CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers Jobs Worktree
         Lagged Unknown
     );
 }

@@ -4,8 +4,8 @@ use crate::{every_variant, golden};
 use std::collections::BTreeMap;
 use yoi::protocol::method::{Addressees, NewPod};
 use yoi::protocol::{
-    ByteRange, CompletionKind, Effort, EntryId, McpClient, Method, PodEvent, PodName,
-    RewindTargetId, Segment, SpawnPod, Verdict,
+    ByteRange, CompletionKind, Effort, EntryId, McpClient, Method, NewWorktree, PodEvent, PodName,
+    RewindTargetId, Segment, SpawnPod, Verdict, WorktreeChange,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -37,6 +37,7 @@ fn every_method_has_its_line() {
         max_turns: Some(9),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
         ephemeral: true,
+        worktree: Some(NewWorktree { branch: Some("fix".into()) }),
     };
     let lines = vec![
         (
@@ -90,11 +91,19 @@ fn every_method_has_its_line() {
         ),
         (
             Method::New(new),
-            r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","effort":"max","max_turns":9,"env":{"PATH":"/bin"},"ephemeral":true}}"#,
+            r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","effort":"max","max_turns":9,"env":{"PATH":"/bin"},"ephemeral":true,"worktree":{"branch":"fix"}}}"#,
         ),
         (
             Method::New(NewPod { cwd: "/w".into(), ..NewPod::default() }),
             r#"{"method":"new","params":{"cwd":"/w"}}"#,
+        ),
+        (
+            Method::New(NewPod {
+                cwd: "/w".into(),
+                worktree: Some(NewWorktree::default()),
+                ..NewPod::default()
+            }),
+            r#"{"method":"new","params":{"cwd":"/w","worktree":{}}}"#,
         ),
         (
             Method::Open { env: BTreeMap::from([("A".into(), "b".into())]) },
@@ -220,6 +229,15 @@ fn every_method_has_its_line() {
             Method::StopJob { id: "job-1".into() },
             r#"{"method":"stop_job","params":{"id":"job-1"}}"#,
         ),
+        (Method::Worktree { change: None }, r#"{"method":"worktree","params":{}}"#),
+        (
+            Method::Worktree { change: Some(WorktreeChange::Keep) },
+            r#"{"method":"worktree","params":{"change":{"change":"keep"}}}"#,
+        ),
+        (
+            Method::Worktree { change: Some(WorktreeChange::Drop { digest: "ab12".into() }) },
+            r#"{"method":"worktree","params":{"change":{"change":"drop","digest":"ab12"}}}"#,
+        ),
         (
             Method::LeaveOut { result: "8ed566".into() },
             r#"{"method":"leave_out","params":{"result":"8ed566"}}"#,
@@ -275,7 +293,7 @@ fn every_method_has_its_line() {
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
         Steer Seen Later PutOff Show Attend HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
-        ListPolicy ExplainCommand Revoke Trust ListServers ListJobs StopJob UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
+        ListPolicy ExplainCommand Revoke Trust ListServers ListJobs StopJob Worktree UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork
     );
 }

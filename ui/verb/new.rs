@@ -5,7 +5,7 @@ use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Verb, Why,
 use clap::Args;
 use std::path::PathBuf;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{ClientKind, Event, Method, PodName};
+use yoi::protocol::{ClientKind, Event, Method, NewWorktree, PodName};
 
 pub static VERB: Verb = of::<New>(Verb {
     client: ClientKind::Lasting,
@@ -13,6 +13,9 @@ pub static VERB: Verb = of::<New>(Verb {
         "Without a name, the Pod is named after its workspace: the nearest directory, from the working directory \
          upwards, that has a .git or .yoi. The workspace becomes its scope. --cwd chooses another working directory; \
          put a directory with blanks in quotes. A name may have letters, digits, `.`, `_` and `-`.",
+        "With --worktree, git checks the branch out in a directory of its own, beside the state directory of yoi, and \
+         that is the scope of the Pod. A branch that does not exist begins at what is checked out in the working \
+         directory. Without a name, the Pod is named after the branch. :worktree shows, keeps or deletes the directory.",
     ],
     ..verb("new", "create a Pod and go to it")
 });
@@ -30,6 +33,9 @@ struct New {
     /// The profile, [profile.<name>] in config.toml
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
+    /// Work in a working tree of git of its own, on this branch; without a name, the branch is named after the Pod
+    #[arg(long, value_name = "BRANCH", num_args = 0..=1, default_missing_value = "")]
+    worktree: Option<String>,
 }
 
 impl Dialogue for New {
@@ -42,6 +48,9 @@ impl Dialogue for New {
                 effort: known.effort,
                 profile: self.profile.clone(),
                 env: known.env.clone(),
+                worktree: self.worktree.clone().map(|branch| NewWorktree {
+                    branch: Some(branch).filter(|branch| !branch.is_empty()),
+                }),
                 ..NewPod::default()
             })));
         };

@@ -110,7 +110,10 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         ),
         (":quit now", ":quit takes no arguments, but got `now`"),
         (":effort banana", ":effort takes low, medium, high, max, off or default, not `banana`"),
-        (":new a b", "unexpected `b`: :new [name] [--cwd dir] [--model model] [--profile profile]"),
+        (
+            ":new a b",
+            "unexpected `b`: :new [name] [--cwd dir] [--model model] [--profile profile] [--worktree [branch]]",
+        ),
         (":new --fast", ":new has no option --fast"),
         (":new --cwd", ":new --cwd <dir> needs a value"),
         (":new --cwd 'a", ":new: the quote ' is not closed"),

@@ -27,6 +27,10 @@ impl Pod {
     /// made again.
     pub(super) async fn relocated(&mut self, place: Relocated) {
         let Relocated { pod: _, cwd, workspace, scope } = place;
+        if self.resolved.worktree.as_ref().is_some_and(|tree| tree.path != cwd) {
+            // A working tree that a person moved is the person's own.
+            self.keep_worktree(None).await.or_log("store that a working tree was moved");
+        }
         self.row.cwd.clone_from(&cwd);
         self.row.workspace.clone_from(&workspace);
         self.row.scope = scope;

@@ -20,7 +20,7 @@ impl Pod {
         let offered = self.env.clone();
         let ctx = self.tools(&self.looked_at.settings, crate::sandbox::Isolation::Namespaces);
         let (files, segment) = (self.files.clone(), self.row.segment);
-        let workspace = self.row.workspace.clone();
+        let workspace = self.instructed_in();
         let model = self.provider().ok().flatten();
         let learned = model.map_or_else(Vec::new, |(_, provider)| provider.learned());
         let learned: Vec<String> = learned.iter().map(Learned::sentence).collect();

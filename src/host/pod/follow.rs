@@ -51,6 +51,7 @@ impl Pod {
                 self.end = Some(end);
                 self.publisher.committed(&entries);
                 self.note_entries(&entries).await;
+                self.count_after(&entries);
             }
             RunEvent::Rotated { segment, end } => {
                 self.row.segment = Some(segment);

@@ -7,11 +7,12 @@ use crate::host::events::{Published, Rewound};
 use crate::host::pod::Granted;
 use crate::host::pod::resolved::Resolved;
 use crate::host::subscribers::Queue;
+use crate::host::worktree::Worktree;
 use crate::mcp::PodServers;
 use crate::protocol::mesh::MeshStanding;
 use crate::protocol::{
     Alert, Begun, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal,
-    RewindTargetId, SegmentId, SessionId,
+    RewindTargetId, SegmentId, SessionId, WorktreeInfo,
 };
 use crate::run::{ApprovalDecided, Commands, Notification};
 use crate::session::Files;
@@ -77,6 +78,8 @@ pub(crate) enum PodRequest {
     PrepareStopIfIdle { answer: oneshot::Sender<bool> },
     /// The stop that was prepared is refused: take requests again.
     StopRefused,
+    /// Store the working tree as it is now.
+    KeepWorktree { tree: Box<Worktree>, answer: oneshot::Sender<Result<(), Refusal>> },
     /// What a child takes over from the Pod.
     Parental { answer: oneshot::Sender<Parental> },
     /// A fact that the actor has to know; answer when it is shown.
@@ -125,6 +128,8 @@ pub(crate) enum Fact {
     ApprovalDecided(ApprovalDecided),
     /// The socket of the Pod vanished.
     SocketVanished,
+    /// What changed in the working tree of the Pod; `None` if git could not say it.
+    LinesCounted(Option<Box<WorktreeInfo>>),
 }
 
 /// What a child takes over from its parent unless its spawn says otherwise.
@@ -194,6 +199,12 @@ impl Handle {
 
     pub(crate) async fn parental(&self) -> Result<Parental, Refusal> {
         self.request(SHORT, |answer| PodRequest::Parental { answer }).await
+    }
+
+    /// Resolves when the store has the working tree of the Pod as it is now.
+    pub(crate) async fn keep_worktree(&self, tree: Worktree) -> Result<(), Refusal> {
+        let tree = Box::new(tree);
+        self.request(SHORT, |answer| PodRequest::KeepWorktree { tree, answer }).await?
     }
 
     pub(crate) async fn view(&self) -> Result<View, Refusal> {

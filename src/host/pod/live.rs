@@ -31,6 +31,7 @@ impl Pod {
     }
 
     async fn become_live(&mut self, host_starts: bool) -> Result<Event, Refusal> {
+        self.must_have_worktree()?;
         let mut tail = self.look_back().await?;
         self.mark_taken(std::mem::take(&mut tail.taken)).await;
         if let Some(segment) = self.row.segment {
@@ -54,6 +55,7 @@ impl Pod {
             }
             info.last_activity = info.last_activity.max(tail.newest);
         });
+        self.count_lines();
         self.load_queue().await;
         if was_live {
             self.restore_pending(tail.approval.take()).await?;

@@ -4,6 +4,7 @@ use crate::config::model_select::ModelChoice;
 use crate::config::models::Wire;
 use crate::config::url;
 use crate::host::Shared;
+use crate::host::worktree::Worktree;
 use crate::llm::effort;
 use crate::protocol::{Effort, PodInfo, PodName, Queued, State, now_ms};
 use crate::run::Input;
@@ -29,6 +30,9 @@ pub(crate) struct Resolved {
     /// Whether another Pod spawned it, so that a model chose its initial scope; true also after that Pod is deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) spawned: bool,
+    /// The working tree of git that was made for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) worktree: Option<Worktree>,
 }
 
 const MAX_TURNS: u32 = 200;
@@ -51,6 +55,7 @@ impl Resolved {
                 Some(spawned) => *spawned != Value::Bool(false),
                 None => !config.is_object(),
             },
+            worktree: value(config, "worktree"),
         }
     }
 
@@ -110,6 +115,7 @@ pub(crate) fn info(
         segment: row.segment,
         ephemeral: row.ephemeral,
         directory_id: resolved.directory_id.clone(),
+        worktree: resolved.worktree.as_ref().map(Worktree::info),
         ..PodInfo::bare(row.name.clone(), State::Stopped, row.since, cwd, workspace)
     };
     let effort = resolved.effort.or(shared.settings.last().settings.effort);

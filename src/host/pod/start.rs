@@ -170,7 +170,7 @@ impl Pod {
             limits: limits(&settings, self.resolved.max_turns),
             retries: retries(&settings),
             viewers: self.viewers(),
-            workspace: self.row.workspace.clone(),
+            workspace: self.instructed_in(),
             identity: self.row.record(),
             instruction: self.resolved.instruction.clone(),
             instruction_files: instruction_files(&self.shared, &self.env, &settings),
@@ -181,6 +181,12 @@ impl Pod {
             watch: settings.watch,
             permissions,
         })
+    }
+
+    /// Where instruction files are looked for: from here to the working directory. A working tree has its own ones.
+    pub(super) fn instructed_in(&self) -> PathBuf {
+        let tree = self.resolved.worktree.as_ref().map(|tree| &tree.path);
+        tree.unwrap_or(&self.row.workspace).clone()
     }
 
     /// Shows or removes the notice that the rules of the workspace are unknown.

@@ -76,7 +76,8 @@ fn forked(row: &PodRow, name: PodName) -> PodRow {
         parent: None,
         session: SessionId::new(),
         segment: None,
-        config: Resolved::read(&row.config).value(),
+        // The working tree stays that of the source: one Pod alone decides what becomes of it.
+        config: Resolved { worktree: None, ..Resolved::read(&row.config) }.value(),
         created: now,
         since: now,
         seen: true,

@@ -3,14 +3,15 @@
 use crate::config::model_select::WantedModel;
 use crate::config::settings::Settings;
 use crate::config::workspace::{Access, Workspace};
-use crate::host::Shared;
 use crate::host::models::{self, Found, Local, Search};
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
+use crate::host::supervisor::{Doing, Mark};
 use crate::host::verb::create::{self, Plan};
 use crate::host::verb::{Caller, Cx, Verb};
+use crate::host::{Shared, worktree};
 use crate::protocol::method::NewPod;
-use crate::protocol::{Event, PodName, Refusal};
+use crate::protocol::{Event, NewWorktree, PodName, Refusal};
 use crate::run::WORK;
 use crate::scope::{Permission, Rule, Scope};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,12 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
     let asked = new.name.clone();
     let wanted = asked.clone();
     let named = (new.cwd.clone(), new.scope.clone().unwrap_or_default());
+    let worktree = new.worktree.clone();
+    if worktree.is_some() && new.scope.is_some() {
+        return Err(Refusal::invalid(
+            "the scope of a pod with a working tree is that working tree",
+        ));
+    }
     let (mut plan, notes) = plan(new, cx).await?;
     if let Some(note) = note {
         must_lead_there(&plan, named)?;
@@ -35,7 +42,16 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
         plan.resolved.instruction = Some(format!("{general}\n\n{note}"));
     }
     let base = plan.workspace.file_name().map(|name| name.to_string_lossy().into_owned());
+    let base = worktree.as_ref().and_then(|tree| tree.branch.clone()).or(base);
     let base = PodName::from_directory(&base.unwrap_or_default());
+    let (asked, reserved) = match worktree {
+        None => (asked, None),
+        Some(worktree) => {
+            let reserved = in_worktree(&mut plan, worktree, asked, base.clone(), cx).await?;
+            (Some(reserved.0), Some(reserved.1))
+        }
+    };
+    drop(reserved);
     let created = cx.family(move |family| {
         let name = family.free_name(asked, &base)?;
         let (row, env) = (plan.row(name), plan.env);
@@ -51,13 +67,44 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
         (created, _) => created?,
     };
     crate::crash_point!("pod-stored");
-    if let Err(refusal) = handle.live(notes).await {
+    let ready = worktree::ready(&cx.shared, &handle).await;
+    let live = match ready {
+        Ok(()) => handle.live(notes).await,
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = live {
+        worktree::undo(&cx.shared, &handle).await;
         create::undo(cx, &handle).await;
         return Err(refusal);
     }
     crate::crash_point!("pod-live");
     let info = Box::new(handle.info.borrow().clone());
     Ok(Event::Created { info })
+}
+
+/// Plans a working tree in which the Pod works instead of the workspace, whose rules go on to count. The name of the Pod is
+/// kept free as long as the mark is held.
+async fn in_worktree(
+    plan: &mut Plan,
+    asked: NewWorktree,
+    name: Option<PodName>,
+    base: PodName,
+    cx: &Cx,
+) -> Result<(PodName, Mark), Refusal> {
+    let reserved = cx.family(move |family| {
+        let name = family.free_name(name, &base)?;
+        let mark = family.mark(&name.key(), Doing::Starting);
+        Ok((name, mark))
+    });
+    let (name, mark) = reserved.await?;
+    let (place, cwd, pod) = (cx.shared.dirs.worktrees(), plan.cwd.clone(), name.clone());
+    let planned = cx.files(&plan.cwd, move || worktree::plan(&place, &cwd, &pod, asked)).await?;
+    let tree = planned.map_err(Refusal::invalid)?;
+    let rule = Rule::new(tree.path.clone(), Permission::Write);
+    plan.scope = Scope { allow: vec![rule], deny: Vec::new() }.with_deny(cx.shared.dirs.own());
+    plan.cwd.clone_from(&tree.path);
+    plan.resolved.worktree = Some(tree);
+    Ok((name, mark))
 }
 
 /// Everything but the name, and notes for a person.
@@ -86,6 +133,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
         instruction: profile.instruction,
         directory_id: None,
         spawned: false,
+        worktree: None,
     };
     let asked = match new.scope {
         Some(rules) => Some(real(rules, &cwd, cx).await?),

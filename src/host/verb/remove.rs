@@ -2,7 +2,7 @@
 
 use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Family, unfinished};
-use crate::host::verb::{Caller, Cx, Verb};
+use crate::host::verb::{Caller, Cx, Verb, worktree};
 use crate::llm::rehearsal::{is_tour_directory, plays_tour};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::trace::OrLog as _;
@@ -24,6 +24,9 @@ impl Verb for Remove {
             });
             removed.await?;
             return Ok(Event::done());
+        }
+        if let Some(pod) = cx.shared.pod(&name) {
+            worktree::let_go(&cx, &pod).await;
         }
         let removed = cx.family(move |family| {
             let removed = checked(family, &name)?;

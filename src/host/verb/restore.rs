@@ -4,7 +4,7 @@
 use crate::host::pod::{Fact, Handle, tail};
 use crate::host::supervisor::{Doing, Family, Mark};
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::host::{Shared, authority, ephemeral};
+use crate::host::{Shared, authority, ephemeral, worktree};
 use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
 use crate::session::LogError;
 use futures_util::StreamExt as _;
@@ -183,11 +183,13 @@ async fn look(cx: &Cx, steps: &mut [Step]) {
     });
     let dirs: BTreeMap<_, _> = join_all(asked).await.into_iter().collect();
     let looking = steps.iter_mut().filter(|step| step.comes()).map(|step| {
-        let dir = step.pod.info.borrow().cwd.clone();
+        let info = step.pod.info.borrow().clone();
+        let (dir, is_made_again) = (info.cwd, info.worktree.is_some());
         let there = dirs.get(&dir).cloned();
         async move {
             match there {
                 Some(Ok(true)) => look_back(step).await,
+                Some(Ok(false)) if is_made_again => look_back(step).await,
                 Some(Err(refusal)) => step.fails(refusal.message),
                 Some(Ok(false)) | None => {
                     step.fails(no_directory(&step.pod.name, &dir));
@@ -262,7 +264,11 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
     }
     crate::crash_point!("restore-stored");
     let live = steps.iter_mut().filter(|step| step.comes()).map(|step| async move {
-        match step.pod.live(Vec::new()).await {
+        let live = match worktree::ready(&cx.shared, &step.pod).await {
+            Ok(()) => step.pod.live(Vec::new()).await,
+            Err(refusal) => Err(refusal),
+        };
+        match live {
             Ok(reply) => step.is_live(reply),
             Err(refusal) => return Some((step, refusal)),
         }

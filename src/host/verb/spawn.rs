@@ -227,6 +227,7 @@ async fn child_config(
     };
     let mut resolved = parental.resolved.clone();
     resolved.spawned = true;
+    resolved.worktree = None;
     resolved.model = inherited(resolved.model.as_ref(), parent);
     if let Some((name, profile)) = profile {
         if let Some(spec) = profile.model.as_ref().and_then(Names::first) {

@@ -17,7 +17,7 @@ use ratatui::text::{Line, Span};
 use std::path::{Path, PathBuf};
 use yoi::client::family::Cost;
 use yoi::protocol::family::Confined;
-use yoi::protocol::{PodInfo, PodName};
+use yoi::protocol::{LinesChanged, PodInfo, PodName, WorktreeInfo};
 use yoi::text::SafeText;
 
 /// From this many columns on the provider of a model is named too.
@@ -269,6 +269,7 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     if info.cost.is_some() {
         pieces.push(piece(cost_alone(&Cost::of(info)), theme.dim, 7));
     }
+    pieces.extend(info.worktree.as_ref().map(|tree| piece(worktree(tree), theme.dim, 3)));
     if info.jobs > 0 {
         let jobs = if info.jobs == 1 { "job" } else { "jobs" };
         pieces.push(piece(format!("{} {jobs}", info.jobs), theme.dim, 5));
@@ -282,6 +283,15 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         pieces.push(piece(format!("sandbox {confined}"), style, rank));
     }
     pieces
+}
+
+/// The branch of a Pod's working tree and the lines that changed since its start: `wt:fix-login +3 −1`.
+fn worktree(tree: &WorktreeInfo) -> String {
+    let branch = SafeText::line(&tree.branch);
+    match tree.lines {
+        Some(LinesChanged { added: 0, removed: 0 }) | None => format!("wt:{branch}"),
+        Some(LinesChanged { added, removed }) => format!("wt:{branch} +{added} −{removed}"),
+    }
 }
 
 /// The workspace of a Pod that works in another one than this screen: its name, with as many folders above it as tell the
@@ -353,4 +363,20 @@ pub fn notes(app: &App, name: &PodName, area: Rect, buf: &mut Buffer) {
         spans.push(Span::styled(text, style));
     }
     buf.set_line(area.x, area.y, &Line::from(spans), area.width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_names_the_branch_of_a_working_tree_and_the_lines_that_changed() {
+        let lines = |added, removed| Some(LinesChanged { added, removed });
+        let shown = |branch: &str, lines| {
+            worktree(&WorktreeInfo { path: "/t".into(), branch: branch.into(), lines })
+        };
+        assert_eq!(shown("fix-login", lines(3, 1)), "wt:fix-login +3 −1");
+        assert_eq!(shown("fix-login", lines(0, 2)), "wt:fix-login +0 −2");
+        assert_eq!([shown("a", lines(0, 0)), shown("a", None)], ["wt:a", "wt:a"]);
+    }
 }

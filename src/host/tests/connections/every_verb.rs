@@ -7,7 +7,7 @@ use crate::host::tests::Bench;
 use crate::protocol::method::{Addressees, NewPod};
 use crate::protocol::{
     CompletionKind, EntryId, Event, Incoming, McpClient, Method, PodEvent, PodInfo, PodName,
-    RewindTargetId, Segment, SegmentId, SpawnPod, State, Verdict,
+    RewindTargetId, Segment, SegmentId, SpawnPod, State, Verdict, WorktreeChange,
 };
 use crate::scope::{Permission, Rule};
 use crate::store::Wanted;
@@ -37,7 +37,7 @@ verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Later PutOff Show Attend
     HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide ListPolicy ExplainCommand Revoke
-    Trust ListServers ListJobs StopJob UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
+    Trust ListServers ListJobs StopJob Worktree UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -209,6 +209,14 @@ impl Asker<'_> {
             "ListServers" => Method::ListServers { workspace: info.workspace.clone() },
             "ListJobs" => Method::ListJobs,
             "StopJob" => Method::StopJob { id: "job-1".into() },
+            "Worktree" => Method::Worktree {
+                change: [
+                    None,
+                    Some(WorktreeChange::Keep),
+                    Some(WorktreeChange::Drop { digest: String::new() }),
+                ][n % 3]
+                    .clone(),
+            },
             "Trust" => {
                 let sha256 = n.is_multiple_of(2).then(|| "0".repeat(64));
                 Method::Trust { workspace: info.workspace.clone(), sha256 }

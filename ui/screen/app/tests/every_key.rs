@@ -239,6 +239,7 @@ pub(super) fn changes_a_pod(method: &Method) -> bool {
             | Method::ListPolicy
             | Method::ListServers { .. }
             | Method::ListJobs
+            | Method::Worktree { change: None }
             | Method::ReadOutput
             | Method::HostStatus
             | Method::TryNotify

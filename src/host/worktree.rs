@@ -1,0 +1,249 @@
+//! Working trees of git in which Pods work, each on a branch of its own. One is planned with its Pod, made by git before the
+//! Pod first becomes live, and deleted only by a person, or with its Pod when all of it is committed.
+
+mod git;
+
+use crate::config::dirs::{Env, private_tree};
+use crate::disk::remove_tree;
+use crate::host::Shared;
+use crate::host::pod::{Handle, Parental};
+use crate::protocol::{LinesChanged, NewWorktree, PodName, Refusal, WorktreeInfo, WorktreeState};
+use crate::sandbox::repository_of;
+use git::{Git, Report};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The most numbers that are tried behind the name of a Pod.
+const NUMBERS: u32 = 1000;
+
+/// The working tree of a Pod, as the store keeps it in the configuration of the Pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Worktree {
+    /// The working tree from whose repository it is made, canonical.
+    pub(crate) repository: PathBuf,
+    pub(crate) path: PathBuf,
+    pub(crate) branch: String,
+    /// The commit at which the branch was checked out first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<String>,
+    /// Whether git has made it since it was planned or dropped. Until then no Pod has worked there.
+    #[serde(default)]
+    pub(crate) made: bool,
+    /// Whether it stays when its Pod is deleted.
+    #[serde(default)]
+    pub(crate) kept: bool,
+}
+
+impl Worktree {
+    /// The directory that was made for it alone.
+    fn home(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
+    /// As lists show it before git was asked.
+    pub(crate) fn info(&self) -> WorktreeInfo {
+        WorktreeInfo { path: self.path.clone(), branch: self.branch.clone(), lines: None }
+    }
+}
+
+/// The root of the repository of a directory: the nearest directory upwards that is a working tree.
+pub(crate) fn repository_above(dir: &Path) -> Option<PathBuf> {
+    let mut dirs = dir.ancestors().filter(|dir| fs::symlink_metadata(dir.join(".git")).is_ok());
+    dirs.next().filter(|top| repository_of(top).is_some()).map(Path::to_owned)
+}
+
+/// Plans the working tree of a new Pod that is asked for in a directory, and makes the directory in which it is to lie.
+/// Blocking.
+pub(crate) fn plan(
+    place: &Path,
+    dir: &Path,
+    pod: &PodName,
+    asked: NewWorktree,
+) -> Result<Worktree, String> {
+    let repository = repository_above(dir).ok_or_else(|| {
+        format!(
+            "{} is not in a git repository of yours, so no working tree can be made; `git init` and a first commit make one",
+            dir.display()
+        )
+    })?;
+    let branch = asked.branch.filter(|branch| !branch.is_empty());
+    let branch = branch.unwrap_or_else(|| pod.to_string());
+    if branch.starts_with('-') {
+        return Err(format!("`{branch}` cannot be the name of a branch"));
+    }
+    let home = new_directory(place, pod)?;
+    let path = home.join(repository.file_name().unwrap_or("tree".as_ref()));
+    Ok(Worktree { repository, path, branch, start: None, made: false, kept: false })
+}
+
+/// A new directory with the name of a Pod, numbered when there is one already.
+fn new_directory(place: &Path, pod: &PodName) -> Result<PathBuf, String> {
+    let failed = |dir: &Path, error| format!("{} cannot be made: {error}", dir.display());
+    private_tree(place).map_err(|error| failed(place, error))?;
+    // A link above it would make another path of it for the kernel.
+    let place = place.canonicalize().map_err(|error| failed(place, error))?;
+    let names = (1..NUMBERS).map(|n| if n == 1 { pod.clone() } else { pod.numbered(n) });
+    for dir in names.map(|name| place.join(name.as_str())) {
+        match fs::create_dir(&dir) {
+            Ok(()) => return Ok(dir),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(&dir, error)),
+        }
+    }
+    Err(format!("every directory like {} is taken", place.join(pod.as_str()).display()))
+}
+
+/// Makes the working tree of a Pod that is to become live, unless it is there.
+pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<(), Refusal> {
+    let Parental { resolved, env, .. } = pod.parental().await?;
+    let Some(tree) = resolved.worktree else { return Ok(()) };
+    if tree.made && fs::symlink_metadata(&tree.path).is_ok() {
+        return Ok(());
+    }
+    if shared.only_reads {
+        return Ok(());
+    }
+    if !tree.made {
+        // What git left there when it was cut off. No Pod has been live there since.
+        delete_directory(shared, &tree).await?;
+    }
+    let home = tree.home();
+    fs::create_dir_all(home)
+        .map_err(|error| Refusal::internal(format!("{}: {error}", home.display())))?;
+    let git = Git { shared, env: &env, tree: &tree };
+    git.forget().await?;
+    let start = git.make().await?;
+    crate::crash_point!("worktree-made");
+    pod.keep_worktree(Worktree { start: tree.start.clone().or(Some(start)), made: true, ..tree })
+        .await
+}
+
+/// Takes back the working tree of a Pod that could not be created and never was live. What stays is named in a notice.
+pub(crate) async fn undo(shared: &Shared, pod: &Handle) {
+    let Ok((tree, env)) = of(pod).await else { return };
+    let deleted = delete_with_record(shared, &env, &tree).await;
+    if let Err(why) = deleted {
+        shared.add_notice(format!("a working tree could not be taken back: {}", why.message));
+    }
+}
+
+/// Deletes the directory of a working tree, and what its repository has of it.
+async fn delete_with_record(shared: &Shared, env: &Env, tree: &Worktree) -> Result<(), Refusal> {
+    delete_directory(shared, tree).await?;
+    // git starts there; a person may have deleted it, too.
+    let _ = fs::create_dir_all(tree.home());
+    Git { shared, env, tree }.forget().await.map_err(|why| {
+        Refusal::internal(format!(
+            "{} is deleted, but its repository still lists it ({}); `git worktree prune` in {} mends that",
+            tree.path.display(), why.message, tree.repository.display()
+        ))
+    })?;
+    // A person may have put something beside it.
+    let _ = fs::remove_dir(tree.home());
+    Ok(())
+}
+
+/// Deletes the directory of a working tree.
+async fn delete_directory(shared: &Shared, tree: &Worktree) -> Result<(), Refusal> {
+    let (path, place) = (tree.path.clone(), shared.dirs.worktrees().canonicalize());
+    let is_ours = place.is_ok_and(|place| tree.home().parent() == Some(&place));
+    if !is_ours {
+        return Err(Refusal::internal(format!("{} was not made by yoi", path.display())));
+    }
+    let removed = tokio::task::spawn_blocking(move || remove_tree(&path)).await?;
+    removed.map_err(|error| Refusal::internal(format!("{}: {error}", tree.path.display())))
+}
+
+/// What lists show of a working tree now; `None` if git cannot say it.
+pub(crate) async fn counted(shared: &Shared, env: &Env, tree: &Worktree) -> Option<WorktreeInfo> {
+    let report = Git { shared, env, tree }.look().await;
+    let report = report.inspect_err(|why| tracing::debug!("a working tree: {why}")).ok()?;
+    Some(info_of(tree, &report))
+}
+
+fn info_of(tree: &Worktree, report: &Report) -> WorktreeInfo {
+    let Report { branch, added, removed, .. } = report.clone();
+    let branch = branch.unwrap_or_else(|| "no branch".into());
+    let lines = Some(LinesChanged { added, removed });
+    WorktreeInfo { path: tree.path.clone(), branch, lines }
+}
+
+/// The state of the working tree of a Pod.
+pub(crate) async fn state(shared: &Shared, pod: &Handle) -> Result<WorktreeState, Refusal> {
+    let (tree, env) = of(pod).await?;
+    state_of(shared, &env, &tree).await
+}
+
+async fn state_of(shared: &Shared, env: &Env, tree: &Worktree) -> Result<WorktreeState, Refusal> {
+    let is_there = tree.made && fs::symlink_metadata(&tree.path).is_ok();
+    let (repository, kept) = (tree.repository.clone(), tree.kept);
+    if !is_there {
+        let (info, unsaved, digest) = (tree.info(), Vec::new(), String::new());
+        return Ok(WorktreeState { info, repository, is_there, kept, ahead: 0, unsaved, digest });
+    }
+    let report = Git { shared, env, tree }.look().await?;
+    let info = info_of(tree, &report);
+    let Report { ahead, unsaved, digest, .. } = report;
+    Ok(WorktreeState { info, repository, is_there, kept, ahead, unsaved, digest })
+}
+
+async fn of(pod: &Handle) -> Result<(Worktree, Env), Refusal> {
+    let Parental { resolved, env, .. } = pod.parental().await?;
+    let name = &pod.name;
+    let none = || {
+        Refusal::invalid(format!(
+            "pod `{name}` has no working tree of its own; :new --worktree makes a pod with one"
+        ))
+    };
+    Ok((resolved.worktree.ok_or_else(none)?, env))
+}
+
+/// Has the working tree stay when its Pod is deleted.
+pub(crate) async fn keep(pod: &Handle) -> Result<(), Refusal> {
+    let (tree, _) = of(pod).await?;
+    pod.keep_worktree(Worktree { kept: true, ..tree }).await
+}
+
+/// Deletes the directory of a stopped Pod's working tree, if it is as the person was shown it. The branch stays.
+pub(crate) async fn delete(shared: &Shared, pod: &Handle, digest: &str) -> Result<(), Refusal> {
+    let (tree, env) = of(pod).await?;
+    let state = state_of(shared, &env, &tree).await?;
+    if state.digest != digest {
+        let path = tree.path.display();
+        let text = format!("{path} changed after it was shown; :worktree shows it as it is now");
+        return Err(Refusal::invalid(text));
+    }
+    let branch = state.info.branch;
+    let is_branch = branch != tree.branch && !branch.contains(' ');
+    let branch = if is_branch { branch } else { tree.branch.clone() };
+    let tree = Worktree { made: false, branch, ..tree };
+    // From here on its content counts as given up: a host that dies now leaves the rest to the next start of the Pod.
+    pod.keep_worktree(tree.clone()).await?;
+    crate::crash_point!("worktree-given-up");
+    delete_with_record(shared, &env, &tree).await
+}
+
+/// Deletes the working tree of a stopped Pod that is deleted, if nothing would be lost. `Err` says why it stays.
+pub(crate) async fn let_go(shared: &Shared, pod: &Handle) -> Result<(), String> {
+    let Ok((tree, _)) = of(pod).await else { return Ok(()) };
+    let stays = |why: &str| {
+        let (path, repository) = (tree.path.display(), tree.repository.display());
+        Err(format!(
+            "the working tree {path} of {} stays, because {why}; `git worktree remove` in {repository} deletes it",
+            pod.name
+        ))
+    };
+    if tree.kept {
+        return stays("it was kept with :worktree keep");
+    }
+    match state(shared, pod).await {
+        Err(why) => stays(&why.message),
+        Ok(state) if !state.unsaved.is_empty() => stays("not all of it is committed"),
+        Ok(state) => match delete(shared, pod, &state.digest).await {
+            Ok(()) => Ok(()),
+            Err(why) => stays(&why.message),
+        },
+    }
+}

@@ -1,0 +1,233 @@
+//! Runs git for the working tree of a Pod. Settings, hooks, filters and attributes of a repository are programs, and a Pod may
+//! have written some of them, so each command of git runs as confined as a command of the Pod does, without the network.
+
+use crate::config::dirs::Env;
+use crate::host::Shared;
+use crate::host::pod::start::{command_env, command_limits};
+use crate::host::worktree::Worktree;
+use crate::protocol::Refusal;
+use crate::sandbox::{
+    Around, Command, CommandView, Isolation, Need, Outcome, Person, PodWorld, Sandbox, StartGroup,
+    repository_of,
+};
+use crate::scope::{Permission, Rule, Scope};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long git may take to check a branch out.
+const TO_MAKE: Duration = Duration::from_secs(600);
+/// How long it may take to compare a working tree with its branch.
+const TO_LOOK: Duration = Duration::from_secs(30);
+/// The most bytes of its output that are used.
+const OUTPUT: usize = 1024 * 1024;
+/// The most bytes of a reason.
+const REASON: usize = 600;
+const NOT_FOUND: i32 = 127;
+
+/// Makes the working tree on its branch. Prints the commit.
+const MAKE: &str = r#"
+git() { command git --git-dir="$YOI_REPOSITORY" "$@"; }
+if git show-ref --verify --quiet "refs/heads/$YOI_BRANCH"; then
+  git worktree add --quiet "$YOI_TREE" "$YOI_BRANCH" || exit
+elif git rev-parse --quiet --verify 'HEAD^{commit}' >/dev/null; then
+  git worktree add --quiet --no-track -b "$YOI_BRANCH" "$YOI_TREE" HEAD || exit
+else
+  command -v git >/dev/null || exit 127
+  echo 'the repository has no commit yet: make one first'; exit 1
+fi
+echo; git rev-parse "refs/heads/$YOI_BRANCH"
+"#;
+
+/// Prints the branch, the numbers of added and of removed lines, whether the commit is on a branch, the number of new
+/// commits, and what would be lost. Files that git does not know yet count as added, by an index and objects of
+/// this command's own: it writes nothing that lasts.
+const LOOK: &str = r#"
+export GIT_OPTIONAL_LOCKS=0
+said=$(mktemp)
+(
+dir=$(git rev-parse --git-dir) || exit
+git symbolic-ref --quiet --short HEAD || echo
+index=$(mktemp)
+cp "$dir/index" "$index"
+objects=$(mktemp -d)
+(GIT_ALTERNATE_OBJECT_DIRECTORIES=$(cd "$(git rev-parse --git-path objects)" && pwd)
+export GIT_INDEX_FILE="$index" GIT_OBJECT_DIRECTORY="$objects" GIT_ALTERNATE_OBJECT_DIRECTORIES
+git add --intent-to-add .
+git diff --no-ext-diff --numstat "$YOI_START" --) |
+  { a=0; r=0; while read -r added removed _; do
+      [ "$added" = - ] || { a=$((a + added)); r=$((r + removed)); }
+    done; echo "$a $r"; }
+git for-each-ref --count=1 --format=on --contains HEAD refs/heads refs/remotes refs/tags | grep . || echo off
+git rev-list --count "$YOI_START..HEAD" || exit
+git status --porcelain --untracked-files=all --ignore-submodules=none || exit
+for state in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG; do
+  [ ! -e "$dir/$state" ] || echo "$state: an operation of git is under way"
+done
+[ ! -e "$dir/modules" ] || echo 'submodules, which may have commits of their own'
+) 2>"$said" || { code=$?; cat "$said"; exit "$code"; }
+"#;
+
+/// Removes what the repository has of a working tree whose directory is gone, if it has anything. Some of that is guarded, so
+/// this needs git. It starts no program: git looks at no file of a working tree that is not there.
+const FORGET: &str = r#"
+[ ! -e "$YOI_TREE" ] || { echo 'its directory is there'; exit 1; }
+list=$(git --git-dir="$YOI_REPOSITORY" worktree list --porcelain) || exit
+grep -qxF "worktree $YOI_TREE" <<< "$list" || exit 0
+git --git-dir="$YOI_REPOSITORY" worktree remove --force --force "$YOI_TREE"
+"#;
+
+/// What git reports of a working tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    /// `None`: no branch is checked out.
+    pub(super) branch: Option<String>,
+    pub(super) added: u64,
+    pub(super) removed: u64,
+    pub(super) ahead: u64,
+    pub(super) unsaved: Vec<String>,
+    /// The hash of all of it.
+    pub(super) digest: String,
+}
+
+/// What a command of git may do.
+struct Rights<'a> {
+    writes: Vec<PathBuf>,
+    needs: &'a [Need],
+    /// It only reads what it could write.
+    only_reads: bool,
+}
+
+/// git in the repository of one working tree.
+pub(super) struct Git<'a> {
+    pub(super) shared: &'a Shared,
+    /// The environment of the Pod.
+    pub(super) env: &'a Env,
+    pub(super) tree: &'a Worktree,
+}
+
+impl Git<'_> {
+    /// Makes the working tree; the commit at which it begins.
+    pub(super) async fn make(&self) -> Result<String, Refusal> {
+        let output = self.in_repository(MAKE, &[]).await?;
+        let commit = output.lines().last().unwrap_or_default();
+        let is_commit = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_commit && repository_of(&self.tree.path).is_some() {
+            true => Ok(commit.to_owned()),
+            false => Err(self.failed(&output)),
+        }
+    }
+
+    /// Has the repository forget the working tree, whose directory is gone.
+    pub(super) async fn forget(&self) -> Result<(), Refusal> {
+        self.in_repository(FORGET, &[Need::Git]).await.map(drop)
+    }
+
+    /// Compares the working tree with its branch. It reads the working tree and what git needs of the repository, as a command
+    /// of the Pod in the background does.
+    pub(super) async fn look(&self) -> Result<Report, Refusal> {
+        let path = &self.tree.path;
+        let rights = Rights { writes: vec![path.clone()], needs: &[], only_reads: true };
+        let output = self.run(LOOK, rights, path, TO_LOOK).await?;
+        report(&output).ok_or_else(|| self.failed(&output))
+    }
+
+    /// A command that writes the repository and the directory in which the working tree lies, and reads nothing else: not
+    /// the other working trees.
+    async fn in_repository(&self, program: &str, needs: &[Need]) -> Result<String, Refusal> {
+        let (_, repository) = self.repository()?;
+        let home = self.tree.home().to_owned();
+        let rights = Rights { writes: vec![repository, home.clone()], needs, only_reads: false };
+        self.run(program, rights, &home, TO_MAKE).await
+    }
+
+    fn repository(&self) -> Result<(PathBuf, PathBuf), Refusal> {
+        let top = &self.tree.repository;
+        repository_of(top).ok_or_else(|| {
+            Refusal::invalid(format!("{} is not a git repository of yours any more", top.display()))
+        })
+    }
+
+    async fn run(
+        &self,
+        program: &str,
+        rights: Rights<'_>,
+        cwd: &Path,
+        limit: Duration,
+    ) -> Result<String, Refusal> {
+        let isolation = self.shared.confinement().await.isolation();
+        if isolation != Isolation::Namespaces {
+            return Err(Refusal::invalid(
+                "working trees need the namespaces of Linux, in which git runs confined; `yoi doctor` says why there \
+                 are none here",
+            ));
+        }
+        let settings = self.shared.settings.last().settings;
+        let mut env = command_env(&settings, self.env);
+        let (own, limits) = (self.shared.dirs.own(), command_limits(&settings));
+        let Rights { writes, needs, only_reads } = rights;
+        let writes = writes.into_iter().map(|path| Rule::new(path, Permission::Write));
+        let scope = Scope::new(writes.collect());
+        let around = Around::new(&scope, Person { env: &env });
+        let view = CommandView::new(&Around { own: &own, needs, limits, ..around });
+        let view = Some(CommandView { in_background: only_reads, ..view });
+        let text = |path: &Path| path.display().to_string();
+        let own_dir = self.repository().map(|(own, _)| text(&own)).unwrap_or_default();
+        let start = self.tree.start.clone().unwrap_or_else(|| "HEAD".into());
+        env.extend([
+            ("YOI_REPOSITORY".into(), own_dir),
+            ("YOI_TREE".into(), text(&self.tree.path)),
+            ("YOI_BRANCH".into(), self.tree.branch.clone()),
+            ("YOI_START".into(), start),
+        ]);
+        let (program, cwd, group) = (program.to_owned(), cwd.to_owned(), StartGroup::default());
+        let command = Command { program, cwd, env, timeout: limit, view, group };
+        let (helper, nofile) = (self.shared.helper.clone(), self.shared.old_nofile);
+        let sandbox = Sandbox { helper, nofile, world: PodWorld::default() };
+        let mut output = Vec::new();
+        let take = |bytes: &[u8]| {
+            let room = OUTPUT.saturating_sub(output.len());
+            output.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        };
+        let ended = sandbox.run(&command, &CancellationToken::new(), take).await;
+        let ended = ended.map_err(|error| Refusal::internal(error.to_string()))?;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        match ended.outcome {
+            Outcome::Exited(0) => Ok(output),
+            Outcome::Exited(NOT_FOUND) => {
+                Err(Refusal::invalid("git was not found: install it, or put it on your PATH"))
+            }
+            Outcome::TimedOut => {
+                let (path, limit) = (self.tree.path.display(), limit.as_secs());
+                Err(Refusal::invalid(format!("git took more than {limit} s for {path}")))
+            }
+            _ => Err(self.failed(&output)),
+        }
+    }
+
+    /// What git said last.
+    fn failed(&self, output: &str) -> Refusal {
+        let said = output.trim();
+        let from = said.char_indices().rev().nth(REASON).map_or(0, |(at, _)| at);
+        let said = match said[from..].trim() {
+            "" => "it did not say why",
+            said => said,
+        };
+        Refusal::invalid(format!("git, for {}: {said}", self.tree.path.display()))
+    }
+}
+
+fn report(output: &str) -> Option<Report> {
+    let mut lines = output.lines();
+    let branch = lines.next().filter(|branch| !branch.is_empty()).map(str::to_owned);
+    let (added, removed) = lines.next()?.split_once(' ')?;
+    let is_on_branch = lines.next()? == "on";
+    let ahead = lines.next()?.parse().ok()?;
+    let mut unsaved: Vec<String> = lines.map(str::to_owned).collect();
+    if !is_on_branch {
+        unsaved.push("commits that are on no branch".into());
+    }
+    let digest = blake3::hash(output.as_bytes()).to_hex().to_string();
+    let (added, removed) = (added.parse().ok()?, removed.parse().ok()?);
+    Some(Report { branch, added, removed, ahead, unsaved, digest })
+}

@@ -1,0 +1,276 @@
+//! Pods with a working tree of git of their own: made, worked in, counted, dropped, and what a killed host leaves.
+
+use crate::bench::{Bench, Host, eventually, signal};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "run *"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "{1}" } }]
+[[when.step]]
+text = "Bash said: {result}"
+
+[[when]]
+any = true
+text = "heard: {1}"
+"#;
+
+/// Runs git as the person in a directory; its output.
+fn git(dir: &Path, args: &[&str]) -> String {
+    let person = ["-c", "user.name=p", "-c", "user.email=p@example.org"];
+    let mut git = Command::new("git");
+    let done = git.args(person).args(args).current_dir(dir).output().expect("git");
+    assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).expect("text")
+}
+
+/// A host in a workspace that is a repository with one commit.
+fn with_a_repository() -> (Bench, Host) {
+    let bench = Bench::new();
+    bench.play(SCRIPT);
+    git(&bench.ws(), &["init", "--quiet", "--initial-branch=main"]);
+    fs::write(bench.ws().join("file"), "one\ntwo\n").expect("a file");
+    git(&bench.ws(), &["add", "file"]);
+    git(&bench.ws(), &["commit", "--quiet", "--message=first"]);
+    let host = bench.serve();
+    (bench, host)
+}
+
+fn new(bench: &Bench, line: &str) {
+    let made = bench.yoi(&["--model", &bench.model(), "-c", line]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+}
+
+/// Has the Pod run a command; its result as the model got it.
+fn run(bench: &Bench, pod: &str, command: &str) -> String {
+    let results = || -> Vec<Value> {
+        let entries = bench.log(pod);
+        entries.into_iter().filter(|entry| entry["kind"] == "tool_result").collect()
+    };
+    let before = results().len();
+    let sent = bench.yoi(&["send", pod, &format!("run {command}")]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    eventually("the command has ended", || results().len() > before && is(bench, pod, "idle"));
+    results().pop().map(|result| result["item"].to_string()).unwrap_or_default()
+}
+
+fn is(bench: &Bench, pod: &str, state: &str) -> bool {
+    bench.pod(pod).is_some_and(|info| info["state"] == state)
+}
+
+fn tree(bench: &Bench, pod: &str) -> PathBuf {
+    let info = bench.pod(pod).unwrap_or_else(|| panic!("{pod} is listed"));
+    PathBuf::from(info["worktree"]["path"].as_str().unwrap_or_else(|| panic!("{info}")))
+}
+
+/// The added and removed lines of a Pod's working tree.
+fn lines(bench: &Bench, pod: &str) -> Option<(u64, u64)> {
+    let info = bench.pod(pod)?;
+    let lines = &info["worktree"]["lines"];
+    Some((lines["added"].as_u64()?, lines["removed"].as_u64()?))
+}
+
+/// As the person who works with the repository of git that the Pod committed to.
+const COMMIT: &str = "git -c user.name=a -c user.email=a@example.org commit --quiet";
+
+#[test]
+fn a_pod_works_and_commits_in_a_working_tree_of_its_own_and_nowhere_else() {
+    let (bench, _host) = with_a_repository();
+    new(&bench, "new fix --worktree fix-login");
+    let tree = tree(&bench, "fix");
+    assert!(!tree.starts_with(bench.ws()) && !tree.starts_with(bench.data()), "{tree:?}");
+    assert_eq!(git(&tree, &["symbolic-ref", "--short", "HEAD"]), "fix-login\n");
+    let said = run(&bench, "fix", "echo three >> file && echo new > other && pwd");
+    assert!(said.contains("Exit 0"), "{said}");
+    eventually("it is counted", || lines(&bench, "fix") == Some((2, 0)));
+    let said = run(&bench, "fix", &format!("git add . && {COMMIT} -m second && git log --oneline"));
+    assert!(said.contains("Exit 0") && said.contains("second"), "{said}");
+    assert_eq!(git(&bench.ws(), &["log", "--format=%s", "fix-login"]), "second\nfirst\n");
+    let top = bench.ws().display().to_string();
+    let said = run(&bench, "fix", &format!("cat {top}/file || echo x > {top}/file"));
+    assert!(said.contains("No such file"), "{said}");
+    assert_eq!(fs::read_to_string(bench.ws().join("file")).expect("a file"), "one\ntwo\n");
+    let said = run(&bench, "fix", "git config core.fsmonitor ./evil; git config --list --local");
+    assert!(!said.contains("evil"), "{said}");
+}
+
+#[test]
+fn a_branch_is_used_if_there_is_one_and_a_working_tree_that_cannot_be_made_leaves_nothing() {
+    let (bench, _host) = with_a_repository();
+    git(&bench.ws(), &["branch", "there"]);
+    new(&bench, "new --worktree there");
+    assert_eq!(git(&tree(&bench, "there"), &["symbolic-ref", "--short", "HEAD"]), "there\n");
+    let refuse = |line: &str, why: &str| {
+        let refused = bench.yoi(&["--model", &bench.model(), "-c", line]);
+        assert!(refused.code != Some(0) && refused.err.contains(why), "{refused:?}");
+    };
+    refuse("new b --worktree there", "there");
+    refuse("new c --worktree main", "main");
+    refuse("new d --worktree a..b", "a..b");
+    let none = bench.path("none");
+    fs::create_dir(&none).expect("a directory");
+    refuse(&format!("new e --worktree --cwd {}", none.display()), "is not in a git repository");
+    git(&none, &["init", "--quiet"]);
+    refuse(&format!("new e --worktree --cwd {}", none.display()), "has no commit yet");
+    let place = tree(&bench, "there");
+    let place = place.ancestors().nth(2).expect("a place");
+    let left = fs::read_dir(place).expect("a place").count();
+    assert_eq!(left, 1, "only the one that was made");
+    for pod in ["b", "c", "d", "e"] {
+        assert!(bench.pod(pod).is_none(), "{pod}");
+    }
+    let listed = git(&bench.ws(), &["worktree", "list"]);
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+}
+
+#[test]
+fn git_of_the_host_starts_no_program_outside_that_a_repository_names() {
+    let (bench, _host) = with_a_repository();
+    let mark = bench.path("ran-outside");
+    let hook = bench.ws().join(".git/hooks/post-checkout");
+    let program = format!("#!/bin/sh\ntouch {} 2>/dev/null\n", mark.display());
+    fs::create_dir_all(hook.parent().expect("a directory")).expect("a directory");
+    fs::write(&hook, &program).expect("a hook");
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("a mode");
+    let filter = format!("touch {} 2>/dev/null; cat", mark.display());
+    for key in ["filter.f.smudge", "filter.f.clean"] {
+        git(&bench.ws(), &["config", key, &filter]);
+    }
+    git(&bench.ws(), &["config", "core.fsmonitor", &hook.display().to_string()]);
+    fs::write(bench.ws().join(".gitattributes"), "* filter=f\n").expect("a file");
+    git(&bench.ws(), &["add", "."]);
+    git(&bench.ws(), &["commit", "--quiet", "--message=filters"]);
+    // The person's own git ran the filters.
+    fs::remove_file(&mark).expect("they ran");
+    new(&bench, "new fix --worktree");
+    run(&bench, "fix", "echo three >> file");
+    let shown = bench.yoi(&["worktree", "show", "fix"]);
+    assert!(shown.out.contains("+1 −0"), "{shown:?}");
+    assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
+    let dropped = bench.yoi(&["worktree", "drop", "fix", "--yes"]);
+    assert_eq!(dropped.code, Some(0), "{dropped:?}");
+    assert!(!mark.exists(), "a program of the repository ran outside the walls");
+}
+
+#[test]
+fn a_working_tree_is_dropped_after_a_question_and_comes_back_on_its_branch() {
+    let (bench, _host) = with_a_repository();
+    new(&bench, "new fix --worktree");
+    run(&bench, "fix", "echo three >> file; echo new > other");
+    let shown = bench.yoi(&["worktree", "show", "fix"]);
+    assert!(shown.out.contains("+2 −0") && shown.out.contains("?? other"), "{shown:?}");
+    let live = bench.yoi(&["worktree", "drop", "fix", "--yes"]);
+    assert!(live.err.contains("is live"), "{live:?}");
+    assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
+    let asked = bench.yoi(&["worktree", "drop", "fix"]);
+    assert!(asked.code != Some(0) && asked.err.contains("?? other"), "{asked:?}");
+    let tree = tree(&bench, "fix");
+    assert!(tree.join("other").exists());
+    // What is not committed stays with a Pod that is deleted.
+    run_as_person(&tree, "file");
+    assert_eq!(bench.yoi(&["worktree", "drop", "fix", "--yes"]).code, Some(0));
+    assert!(!tree.exists());
+    assert_eq!(git(&bench.ws(), &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&bench.ws(), &["log", "--format=%s", "fix"]), "by the person\nfirst\n");
+    assert_eq!(bench.yoi(&["restore", "fix"]).code, Some(0));
+    assert_eq!(fs::read_to_string(tree.join("file")).expect("a file"), "one\ntwo\nthree\n");
+    assert_eq!(git(&tree, &["symbolic-ref", "--short", "HEAD"]), "fix\n");
+}
+
+fn run_as_person(tree: &Path, file: &str) {
+    git(tree, &["add", file]);
+    git(tree, &["commit", "--quiet", "--message=by the person"]);
+}
+
+#[test]
+fn a_deleted_pod_takes_its_working_tree_along_only_if_nothing_is_lost() {
+    let (bench, _host) = with_a_repository();
+    for pod in ["clean", "dirty", "loose", "kept"] {
+        new(&bench, &format!("new {pod} --worktree"));
+    }
+    run(&bench, "dirty", "echo new > other");
+    let said = run(
+        &bench,
+        "loose",
+        &format!("git checkout --quiet --detach && {COMMIT} --allow-empty -m x"),
+    );
+    assert!(said.contains("Exit 0"), "{said}");
+    assert_eq!(bench.yoi(&["worktree", "keep", "kept"]).code, Some(0));
+    let trees = ["clean", "dirty", "loose", "kept"].map(|pod| tree(&bench, pod));
+    for pod in ["clean", "dirty", "loose", "kept"] {
+        assert_eq!(bench.yoi(&["stop", pod]).code, Some(0));
+        assert_eq!(bench.yoi(&["rm", pod, "--yes"]).code, Some(0));
+    }
+    assert_eq!(trees.map(|tree| tree.exists()), [false, true, true, true]);
+    let listed = git(&bench.ws(), &["worktree", "list"]);
+    assert_eq!(listed.lines().count(), 4, "{listed}");
+}
+
+#[test]
+fn ten_pods_on_ten_branches_lose_nothing_when_the_host_is_killed() {
+    let (bench, host) = with_a_repository();
+    let pods: Vec<String> = (0..10).map(|n| format!("p{n}")).collect();
+    pods.iter().for_each(|pod| new(&bench, &format!("new {pod} --worktree")));
+    for (n, pod) in pods.iter().enumerate() {
+        run(&bench, pod, &format!("echo {n} > own"));
+        let sent = bench.yoi(&["send", pod, "run echo more >> own; touch begun; sleep 600"]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    }
+    let trees: Vec<PathBuf> = pods.iter().map(|pod| tree(&bench, pod)).collect();
+    eventually("all work", || trees.iter().all(|tree| tree.join("begun").exists()));
+    signal(host.child.id(), "KILL");
+    drop(host);
+    let _host = bench.serve();
+    for (n, (pod, tree)) in pods.iter().zip(&trees).enumerate() {
+        eventually("it is back", || is(&bench, pod, "paused"));
+        let own = fs::read_to_string(tree.join("own")).expect("what was not committed");
+        assert_eq!(own, format!("{n}\nmore\n"), "{pod}");
+        assert_eq!(git(tree, &["symbolic-ref", "--short", "HEAD"]), format!("{pod}\n"));
+        assert_eq!(bench.yoi(&["cancel", pod]).code, Some(0));
+        let said = run(&bench, pod, &format!("git add . && {COMMIT} -m {pod}"));
+        assert!(said.contains("Exit 0"), "{said}");
+        assert_eq!(git(&bench.ws(), &["log", "--format=%s", pod]), format!("{pod}\nfirst\n"));
+    }
+}
+
+#[test]
+fn a_working_tree_whose_making_was_cut_off_is_reported_and_made_by_the_restore() {
+    let (bench, host) = with_a_repository();
+    // The end of a command takes back what changed in the configuration meanwhile, so the filter looks at another file.
+    let go = bench.ws().join(".git/description");
+    let filter = format!("grep -q go {} || {{ touch begun; sleep 600; }}; cat", go.display());
+    git(&bench.ws(), &["config", "filter.f.smudge", &filter]);
+    fs::write(&go, "wait\n").expect("a file");
+    fs::write(bench.ws().join(".gitattributes"), "file filter=f\n").expect("a file");
+    git(&bench.ws(), &["add", "."]);
+    git(&bench.ws(), &["commit", "--quiet", "--message=filter"]);
+    let model = bench.model();
+    let mut making = bench.command(&["--model", &model, "-c", "new fix --worktree"]);
+    let mut making = making.spawn().expect("the program");
+    eventually("git checks out", || {
+        bench.pod("fix").is_some_and(|_| tree(&bench, "fix").join("begun").exists())
+    });
+    // The client would start a host of its own when this one is gone.
+    making.kill().expect("the client runs");
+    making.wait().expect("it ends");
+    signal(host.child.id(), "KILL");
+    drop(host);
+    fs::write(&go, "go\n").expect("a file");
+    let _host = bench.serve();
+    eventually("it is reported", || is(&bench, "fix", "failed"));
+    let why = bench.pod("fix").expect("it is listed")["why"].to_string();
+    assert!(why.contains("is not there; :restore fix makes it"), "{why}");
+    let restored = bench.yoi(&["restore", "fix"]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let tree = tree(&bench, "fix");
+    assert_eq!(fs::read_to_string(tree.join("file")).expect("a file"), "one\ntwo\n");
+    assert!(!tree.join("begun").exists());
+    let said = run(&bench, "fix", &format!("{COMMIT} --allow-empty -m second"));
+    assert!(said.contains("Exit 0"), "{said}");
+    assert_eq!(git(&bench.ws(), &["worktree", "list"]).lines().count(), 2);
+}

@@ -1,0 +1,169 @@
+//! `:worktree`: shows the working tree that was made for a Pod, keeps it, or deletes its directory.
+
+use crate::verb::dialogue::or_end;
+use crate::verb::targets::Target;
+use crate::verb::{
+    Confirm, Dialogue, End, Known, Next, Reply, Request, Said, Unasked, Verb, of, verb,
+};
+use crate::wording::lines::Line;
+use clap::{Args, Subcommand};
+use yoi::protocol::{Event, Method, PodName, WorktreeChange, WorktreeState};
+use yoi::text::SafeText;
+
+/// The most lines of git that a confirmation names.
+const NAMED: usize = 12;
+
+pub static VERB: Verb = of::<Worktree>(Verb {
+    more: &[
+        ":new --worktree makes a Pod that works in a working tree of its own, on a branch of its own. Shows where that is, \
+         its branch, the lines and commits since the branch was checked out first, and what is not committed.",
+        ":worktree drop deletes the directory of a stopped Pod, and asks first if anything in it is not committed. What \
+         .gitignore names goes with it. The branch and its commits stay in the repository, where you merge them with git; \
+         :restore makes the directory again on that branch.",
+        ":rm deletes the directory with its Pod only if nothing would be lost, and never after :worktree keep.",
+    ],
+    ..verb("worktree", "show the working tree of a Pod, keep it, or delete it (asks)")
+});
+
+#[derive(Args)]
+struct Worktree {
+    #[command(subcommand)]
+    change: Option<Change>,
+    #[arg(skip)]
+    shown: Option<Shown>,
+}
+
+#[derive(Subcommand)]
+enum Change {
+    /// Have it stay when its Pod is deleted
+    Keep {
+        /// Its Pod; without it, the selected one
+        pod: Option<Target>,
+    },
+    /// Delete its directory; the branch stays
+    Drop {
+        /// Its Pod; without it, the selected one
+        pod: Option<Target>,
+    },
+    /// Show it
+    Show {
+        /// Its Pod; without it, the selected one
+        pod: Option<Target>,
+    },
+}
+
+/// The working tree that is to be deleted, as it was shown.
+struct Shown {
+    pod: PodName,
+    digest: String,
+    is_asked: bool,
+}
+
+impl Dialogue for Worktree {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        match last {
+            None => or_end(self.begin(known)),
+            Some(Reply::Confirmed) => self.drop_shown(),
+            Some(reply) => or_end(reply.single().map(|event| match event {
+                Event::Worktree(state) => self.go_on(known, &state),
+                _ => Next::End(End::shown("the host did not say what the working tree is")),
+            })),
+        }
+    }
+}
+
+impl Worktree {
+    fn pod(&self, known: &Known<'_>) -> Result<PodName, End> {
+        let named = match &self.change {
+            Some(Change::Keep { pod } | Change::Drop { pod } | Change::Show { pod }) => {
+                pod.as_ref()
+            }
+            None => None,
+        };
+        known.target(named)
+    }
+
+    fn begin(&self, known: &Known<'_>) -> Result<Next, End> {
+        let is_kept = matches!(self.change, Some(Change::Keep { .. }));
+        let change = is_kept.then_some(WorktreeChange::Keep);
+        Ok(Next::call(Request::to(self.pod(known)?, Method::Worktree { change })))
+    }
+
+    fn go_on(&mut self, known: &Known<'_>, state: &WorktreeState) -> Next {
+        let path = shown(&state.info.path.display().to_string());
+        let branch = shown(&state.info.branch);
+        let pod = match self.pod(known) {
+            Ok(pod) => pod,
+            Err(end) => return Next::End(end),
+        };
+        match (&self.change, &self.shown) {
+            (None | Some(Change::Show { .. }), _) => Next::End(sheet(&pod, state)),
+            (Some(Change::Keep { .. }), _) => {
+                Next::End(End::done(format!("{path} stays when {pod} is deleted")))
+            }
+            (Some(Change::Drop { .. }), Some(Shown { is_asked: true, .. })) => {
+                let text = format!("deleted {path}; its branch {branch} stays");
+                Next::End(End::done(text))
+            }
+            (Some(Change::Drop { .. }), _) => {
+                let digest = state.digest.clone();
+                self.shown = Some(Shown { pod: pod.clone(), digest, is_asked: false });
+                if state.unsaved.is_empty() {
+                    return self.drop_shown();
+                }
+                Next::Confirm(Confirm {
+                    question: question(&path, state),
+                    about: vec![pod],
+                    enter: "delete",
+                    unasked: Unasked::Asking,
+                })
+            }
+        }
+    }
+
+    fn drop_shown(&mut self) -> Next {
+        let Some(shown) = &mut self.shown else { return Next::End(End::default()) };
+        shown.is_asked = true;
+        let change = Some(WorktreeChange::Drop { digest: shown.digest.clone() });
+        Next::call(Request::to(shown.pod.clone(), Method::Worktree { change }))
+    }
+}
+
+fn shown(text: &str) -> String {
+    SafeText::spelled(text.to_owned()).into_string()
+}
+
+/// Names what would be lost.
+fn question(path: &str, state: &WorktreeState) -> String {
+    let mut lines: Vec<String> = state.unsaved.iter().take(NAMED).map(|line| shown(line)).collect();
+    if let more @ 1.. = state.unsaved.len().saturating_sub(NAMED) {
+        lines.push(format!("and {more} more"));
+    }
+    format!("{path} holds what is not committed:\n{}\ndelete it for good?", lines.join("\n"))
+}
+
+fn sheet(pod: &PodName, state: &WorktreeState) -> End {
+    let WorktreeState { info, repository, is_there, kept, ahead, unsaved, .. } = state;
+    let mut lines: Vec<Line> = vec![
+        ("directory", shown(&info.path.display().to_string())).into(),
+        ("branch", shown(&info.branch)).into(),
+        ("repository", shown(&repository.display().to_string())).into(),
+    ];
+    if let Some(changed) = info.lines {
+        let text = format!("+{} −{}, {ahead} commit(s)", changed.added, changed.removed);
+        lines.push(("since its start", text).into());
+    }
+    let kept = if *kept { "the directory stays" } else { "the directory goes if all is committed" };
+    lines.push(("when the Pod is deleted", kept.to_owned()).into());
+    match (is_there, unsaved.is_empty()) {
+        (false, _) => {
+            let text = format!("not there; :restore {pod} makes it on its branch");
+            lines.push(("state", text).into());
+        }
+        (true, true) => lines.push(("state", "all is committed".to_owned()).into()),
+        (true, false) => {
+            lines.extend(unsaved.iter().map(|line| ("not committed", shown(line)).into()))
+        }
+    }
+    End { said: Said::Text { title: format!("working tree of {pod}"), lines }, ..End::default() }
+}
