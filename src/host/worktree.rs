@@ -9,7 +9,7 @@ use crate::host::Shared;
 use crate::host::pod::{Handle, Parental};
 use crate::protocol::{LinesChanged, NewWorktree, PodName, Refusal, WorktreeInfo, WorktreeState};
 use crate::sandbox::repository_of;
-use git::{Git, Report};
+use git::{Git, Loss, Report};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -48,29 +48,26 @@ impl Worktree {
     }
 }
 
-/// The root of the repository of a directory: the nearest directory upwards that is a working tree.
-pub(crate) fn repository_above(dir: &Path) -> Option<PathBuf> {
-    let mut dirs = dir.ancestors().filter(|dir| fs::symlink_metadata(dir.join(".git")).is_ok());
-    dirs.next().filter(|top| repository_of(top).is_some()).map(Path::to_owned)
-}
-
-/// Plans the working tree of a new Pod that is asked for in a directory, and makes the directory in which it is to lie.
+/// Plans the working tree of a new Pod that is asked for in a workspace, and makes the directory in which it is to lie.
 /// Blocking.
 pub(crate) fn plan(
     place: &Path,
-    dir: &Path,
+    workspace: &Path,
     pod: &PodName,
     asked: NewWorktree,
 ) -> Result<Worktree, String> {
-    let repository = repository_above(dir).ok_or_else(|| {
-        format!(
-            "{} is not in a git repository of yours, so no working tree can be made; `git init` and a first commit make one",
-            dir.display()
-        )
-    })?;
+    if repository_of(workspace).is_none() {
+        return Err(format!(
+            "the workspace {} is not in a git repository of yours, or not the top of one, so no working tree can be made: \
+             --cwd names the top of a repository; `git init` and a first commit make one",
+            workspace.display()
+        ));
+    }
+    let repository = workspace.to_owned();
     let branch = asked.branch.filter(|branch| !branch.is_empty());
     let branch = branch.unwrap_or_else(|| pod.to_string());
-    if branch.starts_with('-') {
+    let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned();
+    if branch.is_empty() || branch.starts_with('-') {
         return Err(format!("`{branch}` cannot be the name of a branch"));
     }
     let home = new_directory(place, pod)?;
@@ -105,17 +102,21 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<(), Refusal> 
     if shared.only_reads {
         return Ok(());
     }
-    if !tree.made {
-        // What git left there when it was cut off. No Pod has been live there since.
-        delete_directory(shared, &tree).await?;
+    if fs::symlink_metadata(&tree.path).is_ok() {
+        // What git left there when it was cut off, or what a person put there: it is not deleted.
+        let aside = set_aside(&tree)?;
+        shared.add_notice(format!(
+            "{} was not complete and is made anew; what lay there is {}",
+            tree.path.display(),
+            aside.display()
+        ));
     }
     let home = tree.home();
     fs::create_dir_all(home)
         .map_err(|error| Refusal::internal(format!("{}: {error}", home.display())))?;
     let git = Git { shared, env: &env, tree: &tree };
-    git.forget().await?;
+    git.forget(Loss::Refused).await?;
     let start = git.make().await?;
-    crate::crash_point!("worktree-made");
     pod.keep_worktree(Worktree { start: tree.start.clone().or(Some(start)), made: true, ..tree })
         .await
 }
@@ -123,21 +124,33 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<(), Refusal> 
 /// Takes back the working tree of a Pod that could not be created and never was live. What stays is named in a notice.
 pub(crate) async fn undo(shared: &Shared, pod: &Handle) {
     let Ok((tree, env)) = of(pod).await else { return };
-    let deleted = delete_with_record(shared, &env, &tree).await;
-    if let Err(why) = deleted {
+    let deleted = async {
+        delete_directory(shared, &tree, &tree.path).await?;
+        forget(shared, &env, &tree, Loss::Refused).await
+    };
+    if let Err(why) = deleted.await {
         shared.add_notice(format!("a working tree could not be taken back: {}", why.message));
     }
 }
 
-/// Deletes the directory of a working tree, and what its repository has of it.
-async fn delete_with_record(shared: &Shared, env: &Env, tree: &Worktree) -> Result<(), Refusal> {
-    delete_directory(shared, tree).await?;
+/// Moves what lies at the path of a working tree to a name that is given once; that name.
+fn set_aside(tree: &Worktree) -> Result<PathBuf, Refusal> {
+    let aside = tree.home().join(format!("aside-{}", uuid::Uuid::now_v7()));
+    fs::rename(&tree.path, &aside)
+        .map_err(|error| Refusal::internal(format!("{}: {error}", tree.path.display())))?;
+    Ok(aside)
+}
+
+/// Removes what the repository has of a working tree that is deleted, and the directory in which it lay.
+async fn forget(shared: &Shared, env: &Env, tree: &Worktree, loss: Loss) -> Result<(), Refusal> {
     // git starts there; a person may have deleted it, too.
     let _ = fs::create_dir_all(tree.home());
-    Git { shared, env, tree }.forget().await.map_err(|why| {
+    Git { shared, env, tree }.forget(loss).await.map_err(|why| {
         Refusal::internal(format!(
-            "{} is deleted, but its repository still lists it ({}); `git worktree prune` in {} mends that",
-            tree.path.display(), why.message, tree.repository.display()
+            "{} is not there, but {} still lists it: {}",
+            tree.path.display(),
+            tree.repository.display(),
+            why.message
         ))
     })?;
     // A person may have put something beside it.
@@ -145,11 +158,12 @@ async fn delete_with_record(shared: &Shared, env: &Env, tree: &Worktree) -> Resu
     Ok(())
 }
 
-/// Deletes the directory of a working tree.
-async fn delete_directory(shared: &Shared, tree: &Worktree) -> Result<(), Refusal> {
-    let (path, place) = (tree.path.clone(), shared.dirs.worktrees().canonicalize());
-    let is_ours = place.is_ok_and(|place| tree.home().parent() == Some(&place));
-    if !is_ours {
+/// Deletes the directory of a working tree, which lies at `path` now.
+async fn delete_directory(shared: &Shared, tree: &Worktree, path: &Path) -> Result<(), Refusal> {
+    let (path, place) = (path.to_owned(), shared.dirs.worktrees().canonicalize());
+    let home = tree.home();
+    let is_ours = place.is_ok_and(|place| home.parent() == Some(&place));
+    if !is_ours || path.parent() != Some(home) {
         return Err(Refusal::internal(format!("{} was not made by yoi", path.display())));
     }
     let removed = tokio::task::spawn_blocking(move || remove_tree(&path)).await?;
@@ -219,10 +233,14 @@ pub(crate) async fn delete(shared: &Shared, pod: &Handle, digest: &str) -> Resul
     let is_branch = branch != tree.branch && !branch.contains(' ');
     let branch = if is_branch { branch } else { tree.branch.clone() };
     let tree = Worktree { made: false, branch, ..tree };
-    // From here on its content counts as given up: a host that dies now leaves the rest to the next start of the Pod.
+    let loss = if state.is_there { Loss::Agreed } else { Loss::Refused };
+    // Only what was shown is deleted, by a name at which nothing else comes to lie.
+    let shown = if state.is_there { Some(set_aside(&tree)?) } else { None };
     pod.keep_worktree(tree.clone()).await?;
-    crate::crash_point!("worktree-given-up");
-    delete_with_record(shared, &env, &tree).await
+    if let Some(shown) = shown {
+        delete_directory(shared, &tree, &shown).await?;
+    }
+    forget(shared, &env, &tree, loss).await
 }
 
 /// Deletes the working tree of a stopped Pod that is deleted, if nothing would be lost. `Err` says why it stays.
@@ -231,7 +249,7 @@ pub(crate) async fn let_go(shared: &Shared, pod: &Handle) -> Result<(), String> 
     let stays = |why: &str| {
         let (path, repository) = (tree.path.display(), tree.repository.display());
         Err(format!(
-            "the working tree {path} of {} stays, because {why}; `git worktree remove` in {repository} deletes it",
+            "the working tree {path} of {} stays, because {why}; `git worktree remove --force --force` in {repository} deletes it",
             pod.name
         ))
     };
@@ -240,7 +258,7 @@ pub(crate) async fn let_go(shared: &Shared, pod: &Handle) -> Result<(), String> 
     }
     match state(shared, pod).await {
         Err(why) => stays(&why.message),
-        Ok(state) if !state.unsaved.is_empty() => stays("not all of it is committed"),
+        Ok(state) if !state.unsaved.is_empty() => stays("not all that lies there is committed"),
         Ok(state) => match delete(shared, pod, &state.digest).await {
             Ok(()) => Ok(()),
             Err(why) => stays(&why.message),

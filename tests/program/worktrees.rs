@@ -111,6 +111,20 @@ fn a_branch_is_used_if_there_is_one_and_a_working_tree_that_cannot_be_made_leave
     refuse("new b --worktree there", "there");
     refuse("new c --worktree main", "main");
     refuse("new d --worktree a..b", "a..b");
+    refuse("new d --worktree refs/heads/-x", "cannot be the name of a branch");
+    let part = bench.ws().join("part");
+    fs::create_dir_all(part.join(".yoi")).expect("a directory");
+    refuse(&format!("new d --worktree --cwd {}", part.display()), "not the top of one");
+    let programs = bench.path("programs");
+    fs::create_dir(&programs).expect("a directory");
+    fs::write(programs.join("git"), "#!/bin/sh\nexit 1\n").expect("a program");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(programs.join("git"), mode).expect("a mode");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a path"));
+    let model = bench.model();
+    let mut made = bench.command(&["--model", &model, "-c", "new own --worktree"]);
+    let made = bench.finish(made.env("PATH", path).spawn().expect("the program"));
+    assert_eq!(made.code, Some(0), "the git of another directory is used: {made:?}");
     let none = bench.path("none");
     fs::create_dir(&none).expect("a directory");
     refuse(&format!("new e --worktree --cwd {}", none.display()), "is not in a git repository");
@@ -119,12 +133,12 @@ fn a_branch_is_used_if_there_is_one_and_a_working_tree_that_cannot_be_made_leave
     let place = tree(&bench, "there");
     let place = place.ancestors().nth(2).expect("a place");
     let left = fs::read_dir(place).expect("a place").count();
-    assert_eq!(left, 1, "only the one that was made");
+    assert_eq!(left, 2, "only those that were made");
     for pod in ["b", "c", "d", "e"] {
         assert!(bench.pod(pod).is_none(), "{pod}");
     }
     let listed = git(&bench.ws(), &["worktree", "list"]);
-    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert_eq!(listed.lines().count(), 3, "{listed}");
 }
 
 #[test]
@@ -132,7 +146,9 @@ fn git_of_the_host_starts_no_program_outside_that_a_repository_names() {
     let (bench, _host) = with_a_repository();
     let mark = bench.path("ran-outside");
     let hook = bench.ws().join(".git/hooks/post-checkout");
-    let program = format!("#!/bin/sh\ntouch {} 2>/dev/null\n", mark.display());
+    let with_all_rights = bench.ws().join(".git/logs/hook-ran");
+    let (mark_path, ran) = (mark.display(), with_all_rights.display());
+    let program = format!("#!/bin/sh\ntouch {mark_path} {ran} 2>/dev/null\n");
     fs::create_dir_all(hook.parent().expect("a directory")).expect("a directory");
     fs::write(&hook, &program).expect("a hook");
     fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755))
@@ -147,7 +163,11 @@ fn git_of_the_host_starts_no_program_outside_that_a_repository_names() {
     git(&bench.ws(), &["commit", "--quiet", "--message=filters"]);
     // The person's own git ran the filters.
     fs::remove_file(&mark).expect("they ran");
+    let _ = fs::remove_file(&with_all_rights);
+    git(&bench.ws(), &["config", "--unset", "core.fsmonitor"]);
     new(&bench, "new fix --worktree");
+    assert!(!with_all_rights.exists(), "a hook ran while the repository could be written");
+    git(&bench.ws(), &["config", "core.fsmonitor", &hook.display().to_string()]);
     run(&bench, "fix", "echo three >> file");
     let shown = bench.yoi(&["worktree", "show", "fix"]);
     assert!(shown.out.contains("+1 −0"), "{shown:?}");
@@ -190,7 +210,9 @@ fn run_as_person(tree: &Path, file: &str) {
 #[test]
 fn a_deleted_pod_takes_its_working_tree_along_only_if_nothing_is_lost() {
     let (bench, _host) = with_a_repository();
-    for pod in ["clean", "dirty", "loose", "kept"] {
+    fs::write(bench.ws().join(".git/info/exclude"), "secret\n").expect("a file");
+    let all = ["clean", "dirty", "loose", "kept", "ignored", "marked", "inner", "gone"];
+    for pod in all {
         new(&bench, &format!("new {pod} --worktree"));
     }
     run(&bench, "dirty", "echo new > other");
@@ -201,14 +223,32 @@ fn a_deleted_pod_takes_its_working_tree_along_only_if_nothing_is_lost() {
     );
     assert!(said.contains("Exit 0"), "{said}");
     assert_eq!(bench.yoi(&["worktree", "keep", "kept"]).code, Some(0));
-    let trees = ["clean", "dirty", "loose", "kept"].map(|pod| tree(&bench, pod));
-    for pod in ["clean", "dirty", "loose", "kept"] {
+    run(&bench, "ignored", "echo key > secret");
+    run(&bench, "marked", "git update-index --assume-unchanged file; echo changed > file");
+    let inner = format!(
+        "git init -q i && cd i && {COMMIT} --allow-empty -m x && cd .. && git add i && {COMMIT} -m i"
+    );
+    let said = run(&bench, "inner", &inner);
+    assert!(said.contains("Exit 0"), "{said}");
+    let said = run(
+        &bench,
+        "gone",
+        &format!("git checkout --quiet --detach && {COMMIT} --allow-empty -m x"),
+    );
+    assert!(said.contains("Exit 0"), "{said}");
+    let trees = all.map(|pod| tree(&bench, pod));
+    let [.., gone] = &trees;
+    // Nothing but the record of it names the commit.
+    fs::remove_dir_all(gone).expect("it is there");
+    git(&bench.ws(), &["worktree", "prune"]);
+    for pod in all {
         assert_eq!(bench.yoi(&["stop", pod]).code, Some(0));
         assert_eq!(bench.yoi(&["rm", pod, "--yes"]).code, Some(0));
     }
-    assert_eq!(trees.map(|tree| tree.exists()), [false, true, true, true]);
+    let there = trees.map(|tree| tree.exists());
+    assert_eq!(there, [false, true, true, true, true, true, true, false]);
     let listed = git(&bench.ws(), &["worktree", "list"]);
-    assert_eq!(listed.lines().count(), 4, "{listed}");
+    assert_eq!(listed.lines().count(), 8, "{listed}");
 }
 
 #[test]

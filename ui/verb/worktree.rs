@@ -17,8 +17,8 @@ pub static VERB: Verb = of::<Worktree>(Verb {
     more: &[
         ":new --worktree makes a Pod that works in a working tree of its own, on a branch of its own. Shows where that is, \
          its branch, the lines and commits since the branch was checked out first, and what is not committed.",
-        ":worktree drop deletes the directory of a stopped Pod, and asks first if anything in it is not committed. What \
-         .gitignore names goes with it. The branch and its commits stay in the repository, where you merge them with git; \
+        ":worktree drop deletes the directory of a stopped Pod, and names first what in it is not committed, with \
+         what .gitignore names (!!). The branch and its commits stay in the repository, where you merge them with git; \
          :restore makes the directory again on that branch.",
         ":rm deletes the directory with its Pod only if nothing would be lost, and never after :worktree keep.",
     ],
@@ -108,9 +108,6 @@ impl Worktree {
             (Some(Change::Drop { .. }), _) => {
                 let digest = state.digest.clone();
                 self.shown = Some(Shown { pod: pod.clone(), digest, is_asked: false });
-                if state.unsaved.is_empty() {
-                    return self.drop_shown();
-                }
                 Next::Confirm(Confirm {
                     question: question(&path, state),
                     about: vec![pod],
@@ -135,6 +132,9 @@ fn shown(text: &str) -> String {
 
 /// Names what would be lost.
 fn question(path: &str, state: &WorktreeState) -> String {
+    if state.unsaved.is_empty() {
+        return format!("delete {path}? All of it is committed, and the branch stays");
+    }
     let mut lines: Vec<String> = state.unsaved.iter().take(NAMED).map(|line| shown(line)).collect();
     if let more @ 1.. = state.unsaved.len().saturating_sub(NAMED) {
         lines.push(format!("and {more} more"));

@@ -97,8 +97,14 @@ async fn in_worktree(
         Ok((name, mark))
     });
     let (name, mark) = reserved.await?;
-    let (place, cwd, pod) = (cx.shared.dirs.worktrees(), plan.cwd.clone(), name.clone());
-    let planned = cx.files(&plan.cwd, move || worktree::plan(&place, &cwd, &pod, asked)).await?;
+    if plan.scope.permission(&plan.workspace) != Some(Permission::Write) {
+        let text =
+            format!("no working tree is made of {}, which is read only", plan.workspace.display());
+        return Err(Refusal::invalid(text));
+    }
+    let (place, top, pod) = (cx.shared.dirs.worktrees(), plan.workspace.clone(), name.clone());
+    let planned = cx.files(&plan.workspace, move || worktree::plan(&place, &top, &pod, asked));
+    let planned = planned.await?;
     let tree = planned.map_err(Refusal::invalid)?;
     let rule = Rule::new(tree.path.clone(), Permission::Write);
     plan.scope = Scope { allow: vec![rule], deny: Vec::new() }.with_deny(cx.shared.dirs.own());

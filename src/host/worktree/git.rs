@@ -11,6 +11,7 @@ use crate::sandbox::{
     repository_of,
 };
 use crate::scope::{Permission, Rule, Scope};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -24,30 +25,36 @@ const OUTPUT: usize = 1024 * 1024;
 /// The most bytes of a reason.
 const REASON: usize = 600;
 const NOT_FOUND: i32 = 127;
+/// Where programs are found: a Pod may write other directories of its PATH.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Makes the working tree on its branch. Prints the commit.
+/// Makes the working tree on its branch, without its files and without hooks: programs that the repository names do not run
+/// while all of it can be written. It is locked, because `git worktree prune` in another world does not see it.
 const MAKE: &str = r#"
-git() { command git --git-dir="$YOI_REPOSITORY" "$@"; }
+git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"; }
+set -- worktree add --quiet --no-checkout --lock --reason yoi
 if git show-ref --verify --quiet "refs/heads/$YOI_BRANCH"; then
-  git worktree add --quiet "$YOI_TREE" "$YOI_BRANCH" || exit
+  git "$@" -- "$YOI_TREE" "$YOI_BRANCH" || exit
 elif git rev-parse --quiet --verify 'HEAD^{commit}' >/dev/null; then
-  git worktree add --quiet --no-track -b "$YOI_BRANCH" "$YOI_TREE" HEAD || exit
+  git "$@" --no-track -b "$YOI_BRANCH" -- "$YOI_TREE" HEAD || exit
 else
   command -v git >/dev/null || exit 127
   echo 'the repository has no commit yet: make one first'; exit 1
 fi
-echo; git rev-parse "refs/heads/$YOI_BRANCH"
 "#;
+
+/// Checks the files out, and prints the commit. Filters run with the rights of the Pod.
+const CHECK_OUT: &str = "git reset --quiet --hard && echo && git rev-parse HEAD";
 
 /// Prints the branch, the numbers of added and of removed lines, whether the commit is on a branch, the number of new
 /// commits, and what would be lost. Files that git does not know yet count as added, by an index and objects of
 /// this command's own: it writes nothing that lasts.
 const LOOK: &str = r#"
-export GIT_OPTIONAL_LOCKS=0
+export GIT_OPTIONAL_LOCKS=0 LC_ALL=C
 said=$(mktemp)
 (
 dir=$(git rev-parse --git-dir) || exit
-git symbolic-ref --quiet --short HEAD || echo
+git symbolic-ref --quiet HEAD || echo
 index=$(mktemp)
 cp "$dir/index" "$index"
 objects=$(mktemp -d)
@@ -59,8 +66,10 @@ git diff --no-ext-diff --numstat "$YOI_START" --) |
       [ "$added" = - ] || { a=$((a + added)); r=$((r + removed)); }
     done; echo "$a $r"; }
 git for-each-ref --count=1 --format=on --contains HEAD refs/heads refs/remotes refs/tags | grep . || echo off
-git rev-list --count "$YOI_START..HEAD" || exit
-git status --porcelain --untracked-files=all --ignore-submodules=none || exit
+git rev-list --count "$YOI_START..HEAD" -- || echo 0
+git status --porcelain --untracked-files=all --ignored=matching --ignore-submodules=none || exit
+git ls-files -v | grep '^[a-zS]' | sed 's/^. /marked so that git does not look at it: /'
+git ls-files --stage | sed -n 's/^160000 [^\t]*\t/a repository, which may have commits of its own: /p'
 for state in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG; do
   [ ! -e "$dir/$state" ] || echo "$state: an operation of git is under way"
 done
@@ -69,13 +78,27 @@ done
 "#;
 
 /// Removes what the repository has of a working tree whose directory is gone, if it has anything. Some of that is guarded, so
-/// this needs git. It starts no program: git looks at no file of a working tree that is not there.
+/// this needs git. It starts no program that the repository names: git looks at no file of a working tree that is not there.
 const FORGET: &str = r#"
 [ ! -e "$YOI_TREE" ] || { echo 'its directory is there'; exit 1; }
-list=$(git --git-dir="$YOI_REPOSITORY" worktree list --porcelain) || exit
-grep -qxF "worktree $YOI_TREE" <<< "$list" || exit 0
-git --git-dir="$YOI_REPOSITORY" worktree remove --force --force "$YOI_TREE"
+git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"; }
+list=$(git worktree list --porcelain) || exit
+entry=$(awk -v tree="worktree $YOI_TREE" '$0 == tree { found = 1 } found && /^$/ { exit } found' <<< "$list")
+[ -n "$entry" ] || exit 0
+head=$(sed -n 's/^HEAD //p' <<< "$entry")
+if [ -z "$agreed" ] && grep -qx detached <<< "$entry" && [[ $head == *[!0]* ]] &&
+  [ -z "$(git for-each-ref --count=1 --contains "$head" refs/heads refs/remotes refs/tags)" ]; then
+  echo "its commit $head is on no branch: git branch NAME $head keeps it"; exit 1
+fi
+git worktree remove --force --force -- "$YOI_TREE"
 "#;
+
+/// Whether a person agreed to lose what is on no branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    Agreed,
+    Refused,
+}
 
 /// What git reports of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,18 +132,24 @@ pub(super) struct Git<'a> {
 impl Git<'_> {
     /// Makes the working tree; the commit at which it begins.
     pub(super) async fn make(&self) -> Result<String, Refusal> {
-        let output = self.in_repository(MAKE, &[]).await?;
+        self.in_repository(MAKE, &[]).await?;
+        let path = &self.tree.path;
+        let rights = Rights { writes: vec![path.clone()], needs: &[], only_reads: false };
+        let output = self.run(CHECK_OUT, rights, path, TO_MAKE).await?;
         let commit = output.lines().last().unwrap_or_default();
         let is_commit = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match is_commit && repository_of(&self.tree.path).is_some() {
+        let is_dir = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+        match is_commit && is_dir && repository_of(path).is_some() {
             true => Ok(commit.to_owned()),
             false => Err(self.failed(&output)),
         }
     }
 
     /// Has the repository forget the working tree, whose directory is gone.
-    pub(super) async fn forget(&self) -> Result<(), Refusal> {
-        self.in_repository(FORGET, &[Need::Git]).await.map(drop)
+    pub(super) async fn forget(&self, loss: Loss) -> Result<(), Refusal> {
+        let agreed = if loss == Loss::Agreed { "yes" } else { "" };
+        let program = format!("agreed={agreed}\n{FORGET}");
+        self.in_repository(&program, &[Need::Git]).await.map(drop)
     }
 
     /// Compares the working tree with its branch. It reads the working tree and what git needs of the repository, as a command
@@ -175,6 +204,7 @@ impl Git<'_> {
         let own_dir = self.repository().map(|(own, _)| text(&own)).unwrap_or_default();
         let start = self.tree.start.clone().unwrap_or_else(|| "HEAD".into());
         env.extend([
+            ("PATH".into(), PATH.into()),
             ("YOI_REPOSITORY".into(), own_dir),
             ("YOI_TREE".into(), text(&self.tree.path)),
             ("YOI_BRANCH".into(), self.tree.branch.clone()),
@@ -195,7 +225,7 @@ impl Git<'_> {
         match ended.outcome {
             Outcome::Exited(0) => Ok(output),
             Outcome::Exited(NOT_FOUND) => {
-                Err(Refusal::invalid("git was not found: install it, or put it on your PATH"))
+                Err(Refusal::invalid(format!("git was not found in {PATH}: install it there")))
             }
             Outcome::TimedOut => {
                 let (path, limit) = (self.tree.path.display(), limit.as_secs());
@@ -219,7 +249,8 @@ impl Git<'_> {
 
 fn report(output: &str) -> Option<Report> {
     let mut lines = output.lines();
-    let branch = lines.next().filter(|branch| !branch.is_empty()).map(str::to_owned);
+    let head = lines.next()?;
+    let branch = head.strip_prefix("refs/heads/").map(str::to_owned);
     let (added, removed) = lines.next()?.split_once(' ')?;
     let is_on_branch = lines.next()? == "on";
     let ahead = lines.next()?.parse().ok()?;
