@@ -63,6 +63,8 @@ pub struct Before {
     shown: Vec<shown::Shown>,
     /// Whether the repositories are looked at after the command.
     is_looked_after: bool,
+    /// See [`CommandView::checks_out`].
+    checks_out: Option<PathBuf>,
     area: Area,
     /// Where a command may write.
     written: Vec<Grant>,
@@ -104,13 +106,18 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
         before.keep(view, path);
     }
     before.keep_projects(view, found);
-    before.keep_shown(view, found);
+    if view.asked.checks_out.is_none() {
+        before.keep_shown(view, found);
+    }
     // Mounts protect the directories; links to one are compared.
     for dir in parts(found) {
         before.keep_links(view, &dir);
     }
     before.keep_directories(view, found);
     before.keep_repositories(view, found);
+    if let Some(tree) = view.asked.checks_out.clone() {
+        before.leave_to_git(tree);
+    }
     before
 }
 
@@ -247,6 +254,14 @@ impl Before {
         };
         let dirs: BTreeSet<&Path> = ways.chain(above).filter(closed).collect();
         self.modes = dirs.into_iter().filter_map(ways::mode_of).collect();
+    }
+
+    /// Leaves what appears in a new working tree.
+    fn leave_to_git(&mut self, tree: PathBuf) {
+        let is_new = |path: &PathBuf| *path != tree && path.starts_with(&tree);
+        self.absent.retain(|path| !is_new(path));
+        self.unlinked.retain(|path| !is_new(path));
+        self.checks_out = Some(tree);
     }
 
     fn keep_links(&mut self, view: &ViewByPath, path: &Path) {

@@ -354,6 +354,7 @@ mod tests {
             outputs: None,
             private: None,
             in_background: false,
+            checks_out: None,
             limits: CommandLimits::default(),
         };
         (top, root, view)

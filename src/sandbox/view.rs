@@ -202,6 +202,10 @@ pub struct CommandView {
     /// Whether it runs in the background, and so beside the other commands of its Pod: see [`CommandView::narrowed`].
     #[serde(default)]
     pub in_background: bool,
+    /// The new working tree into which a command of yoi itself checks files out: what is guarded there comes from the commit
+    /// and stays. That the rest is as committed, too, is for the caller to see.
+    #[serde(default)]
+    pub checks_out: Option<PathBuf>,
     pub limits: CommandLimits,
 }
 
@@ -346,6 +350,7 @@ impl CommandView {
             outputs: around.outputs.map(Path::to_owned),
             private: around.private.map(PodStorage::of),
             in_background: false,
+            checks_out: None,
             limits: around.limits,
         };
         if !granted(Need::Git) {

@@ -50,8 +50,11 @@ impl Before {
         let writes = |path: &Path| self.written.iter().any(|grant| grant.covers(path));
         let (inside, pointers): (Vec<PathBuf>, Vec<PathBuf>) =
             now.gits().filter(|git| writes(git)).partition(|git| git.is_dir() && !git.is_symlink());
-        let all = now.repositories().filter(|dir| writes(dir)).cloned().chain(inside);
-        let all: BTreeSet<PathBuf> = all.collect();
+        // A bare repository can be a part of a commit; a `.git` cannot.
+        let is_committed =
+            |dir: &Path| self.checks_out.as_ref().is_some_and(|tree| dir.starts_with(tree));
+        let bare = now.repositories().filter(|dir| writes(dir) && !is_committed(dir));
+        let all: BTreeSet<PathBuf> = bare.cloned().chain(inside).collect();
         let is_persons =
             |dir: &Path| Identity::of(dir).is_some_and(|known| self.persons.contains(&known));
         let is_known = |dir: &Path| all.contains(dir) || is_persons(dir);
