@@ -22,6 +22,7 @@ use crate::session::Files;
 use crate::store::{PodRow, Wanted};
 use crate::tools::jobs::Jobs;
 use crate::tools::{PathThreads, ToolSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -119,6 +120,8 @@ pub(crate) struct Pod {
     jobs: Jobs,
     /// What changed in the working tree of the Pod.
     counting: Counting,
+    /// The calls without a result that change no file.
+    harmless: HashSet<String>,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
     /// The notice shown while the rules of the workspace are unknown.
@@ -205,6 +208,7 @@ pub(crate) fn spawn(
         pod_world: PodWorld::default(),
         jobs: jobs.clone(),
         counting: Counting::default(),
+        harmless: HashSet::new(),
         notes: Vec::new(),
         rules_note: None,
         row,

@@ -3,7 +3,8 @@
 use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Fact, Pod, PodRequest};
 use crate::host::worktree::{self, Worktree};
-use crate::protocol::{Entry, Refusal, WorktreeInfo, entry};
+use crate::protocol::{Entry, Item, Refusal, WorktreeInfo, entry};
+use crate::tools::{self, Lane};
 use std::fs;
 use tokio::sync::oneshot;
 
@@ -40,10 +41,26 @@ impl Pod {
         Ok(())
     }
 
-    /// Counts after results of tools: only commands and edits change the working tree.
+    /// Counts after results of Bash, Write and Edit: other tools change no file.
     pub(super) fn count_after(&mut self, entries: &[Entry]) {
-        let is_result = |entry: &Entry| matches!(entry.fact, entry::Fact::ToolResult { .. });
-        if entries.iter().any(is_result) {
+        if self.resolved.worktree.is_none() {
+            return;
+        }
+        let mut may_differ = false;
+        for entry in entries {
+            match &entry.fact {
+                entry::Fact::AssistantItem {
+                    item: Item::ToolCall { call_id, name, .. }, ..
+                } if !changes_files(name) => {
+                    self.harmless.insert(call_id.clone());
+                }
+                entry::Fact::ToolResult { item: Item::ToolResult { call_id, .. }, .. } => {
+                    may_differ |= !self.harmless.remove(call_id);
+                }
+                _ => {}
+            }
+        }
+        if may_differ {
             self.count_lines();
         }
     }
@@ -77,4 +94,9 @@ impl Pod {
             self.count_lines();
         }
     }
+}
+
+/// Whether a tool may change a file of the working tree.
+fn changes_files(tool: &str) -> bool {
+    tools::find(tool).is_some_and(|tool| matches!(tool.lane, Lane::Change | Lane::Shell))
 }
