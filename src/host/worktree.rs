@@ -7,7 +7,9 @@ use crate::config::dirs::{Env, private_tree};
 use crate::disk::remove_tree;
 use crate::host::Shared;
 use crate::host::pod::{Handle, Parental};
-use crate::protocol::{LinesChanged, NewWorktree, PodName, Refusal, WorktreeInfo, WorktreeState};
+use crate::protocol::{
+    LinesChanged, NewWorktree, PodName, Refusal, State, WorktreeInfo, WorktreeState,
+};
 use crate::sandbox::repository_of;
 use git::{Git, Loss, Report};
 use serde::{Deserialize, Serialize};
@@ -158,16 +160,41 @@ async fn forget(shared: &Shared, env: &Env, tree: &Worktree, loss: Loss) -> Resu
     Ok(())
 }
 
+/// Refuses a working tree that does not lie where yoi makes them.
+fn must_be_ours(shared: &Shared, tree: &Worktree) -> Result<(), Refusal> {
+    let place = shared.dirs.worktrees();
+    let is_ours = place.canonicalize().is_ok_and(|place| tree.home().parent() == Some(&place));
+    is_ours.then_some(()).ok_or_else(|| {
+        let (path, place) = (tree.path.display(), place.display());
+        Refusal::invalid(format!(
+            "{path} does not lie in {place}, where yoi makes working trees: delete it yourself"
+        ))
+    })
+}
+
 /// Deletes the directory of a working tree, which lies at `path` now.
 async fn delete_directory(shared: &Shared, tree: &Worktree, path: &Path) -> Result<(), Refusal> {
-    let (path, place) = (path.to_owned(), shared.dirs.worktrees().canonicalize());
-    let home = tree.home();
-    let is_ours = place.is_ok_and(|place| home.parent() == Some(&place));
-    if !is_ours || path.parent() != Some(home) {
-        return Err(Refusal::internal(format!("{} was not made by yoi", path.display())));
-    }
-    let removed = tokio::task::spawn_blocking(move || remove_tree(&path)).await?;
-    removed.map_err(|error| Refusal::internal(format!("{}: {error}", tree.path.display())))
+    must_be_ours(shared, tree)?;
+    let directory = path.to_owned();
+    let removed = tokio::task::spawn_blocking(move || remove_tree(&directory)).await?;
+    removed.map_err(|error| {
+        Refusal::internal(format!("{} could not be deleted whole: {error}", path.display()))
+    })
+}
+
+/// Refuses if a Pod that is not stopped may write in a working tree.
+fn must_be_alone(shared: &Shared, name: &PodName, tree: &Worktree) -> Result<(), Refusal> {
+    let meets = |path: &Path| path.starts_with(&tree.path) || tree.path.starts_with(path);
+    let members = shared.members.borrow().clone();
+    let writer = members.0.values().find(|pod| {
+        let scope = &pod.granted.borrow().scope;
+        pod.info.borrow().state != State::Stopped
+            && scope.allow.iter().any(|rule| meets(&rule.target))
+    });
+    let Some(Handle { name: other, .. }) = writer else { return Ok(()) };
+    Err(Refusal::invalid(format!(
+        "pod `{other}` may write in the working tree of `{name}`; :stop {other} comes first"
+    )))
 }
 
 /// What lists show of a working tree now; `None` if git cannot say it.
@@ -220,9 +247,11 @@ pub(crate) async fn keep(pod: &Handle) -> Result<(), Refusal> {
     pod.keep_worktree(Worktree { kept: true, ..tree }).await
 }
 
-/// Deletes the directory of a stopped Pod's working tree, if it is as the person was shown it. The branch stays.
+/// Deletes the directory of a stopped Pod's working tree, if it is as the person was shown it and no other Pod works there.
+/// The branch stays.
 pub(crate) async fn delete(shared: &Shared, pod: &Handle, digest: &str) -> Result<(), Refusal> {
     let (tree, env) = of(pod).await?;
+    must_be_alone(shared, &pod.name, &tree)?;
     let state = state_of(shared, &env, &tree).await?;
     if state.digest != digest {
         let path = tree.path.display();
@@ -233,14 +262,22 @@ pub(crate) async fn delete(shared: &Shared, pod: &Handle, digest: &str) -> Resul
     let is_branch = branch != tree.branch && !branch.contains(' ');
     let branch = if is_branch { branch } else { tree.branch.clone() };
     let tree = Worktree { made: false, branch, ..tree };
-    let loss = if state.is_there { Loss::Agreed } else { Loss::Refused };
-    // Only what was shown is deleted, by a name at which nothing else comes to lie.
-    let shown = if state.is_there { Some(set_aside(&tree)?) } else { None };
-    pod.keep_worktree(tree.clone()).await?;
-    if let Some(shown) = shown {
-        delete_directory(shared, &tree, &shown).await?;
+    if !state.is_there {
+        pod.keep_worktree(tree.clone()).await?;
+        return forget(shared, &env, &tree, Loss::Refused).await;
     }
-    forget(shared, &env, &tree, loss).await
+    must_be_ours(shared, &tree)?;
+    // Only what was shown is deleted, by a name at which nothing else comes to lie.
+    let shown = set_aside(&tree)?;
+    let deleted = async {
+        pod.keep_worktree(tree.clone()).await?;
+        delete_directory(shared, &tree, &shown).await
+    };
+    deleted.await.map_err(|why| {
+        let (path, shown) = (tree.path.display(), shown.display());
+        Refusal::internal(format!("what lay at {path} is {shown} now: {}", why.message))
+    })?;
+    forget(shared, &env, &tree, Loss::Agreed).await
 }
 
 /// Deletes the working tree of a stopped Pod that is deleted, if nothing would be lost. `Err` says why it stays.

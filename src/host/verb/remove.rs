@@ -26,7 +26,7 @@ impl Verb for Remove {
             return Ok(Event::done());
         }
         if let Some(pod) = cx.shared.pod(&name) {
-            worktree::let_go(&cx, &pod).await;
+            worktree::let_go(&cx, &pod).await?;
         }
         let removed = cx.family(move |family| {
             let removed = checked(family, &name)?;
