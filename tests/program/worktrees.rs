@@ -211,7 +211,7 @@ fn run_as_person(tree: &Path, file: &str) {
 fn a_deleted_pod_takes_its_working_tree_along_only_if_nothing_is_lost() {
     let (bench, _host) = with_a_repository();
     fs::write(bench.ws().join(".git/info/exclude"), "secret\n").expect("a file");
-    let all = ["clean", "dirty", "loose", "kept", "ignored", "marked", "inner", "gone"];
+    let all = ["clean", "dirty", "loose", "kept", "ignored", "marked", "inner", "below", "gone"];
     for pod in all {
         new(&bench, &format!("new {pod} --worktree"));
     }
@@ -230,6 +230,13 @@ fn a_deleted_pod_takes_its_working_tree_along_only_if_nothing_is_lost() {
     );
     let said = run(&bench, "inner", &inner);
     assert!(said.contains("Exit 0"), "{said}");
+    // git sees no repository in a directory of tracked files.
+    let below = format!(
+        "mkdir sub && echo x > sub/f && git add . && {COMMIT} -m f && cd sub && git init -q && git add f && {COMMIT} -m x"
+    );
+    let said = run(&bench, "below", &below);
+    assert!(said.contains("Exit 0"), "{said}");
+    assert_eq!(git(&tree(&bench, "below"), &["status", "--porcelain", "--ignored"]), "");
     let said = run(
         &bench,
         "gone",
@@ -246,9 +253,151 @@ fn a_deleted_pod_takes_its_working_tree_along_only_if_nothing_is_lost() {
         assert_eq!(bench.yoi(&["rm", pod, "--yes"]).code, Some(0));
     }
     let there = trees.map(|tree| tree.exists());
-    assert_eq!(there, [false, true, true, true, true, true, true, false]);
+    assert_eq!(there, [false, true, true, true, true, true, true, true, false]);
     let listed = git(&bench.ws(), &["worktree", "list"]);
-    assert_eq!(listed.lines().count(), 8, "{listed}");
+    assert_eq!(listed.lines().count(), 9, "{listed}");
+}
+
+#[test]
+fn a_new_working_tree_has_every_file_of_its_commit_with_those_that_programs_obey() {
+    let (bench, _host) = with_a_repository();
+    let files = [
+        ".mcp.json",
+        ".yoi/config.toml",
+        ".claude/settings.json",
+        ".codex/config.toml",
+        ".zed/tasks.json",
+        ".husky/pre-commit",
+        ".githooks/post-merge",
+        ".envrc",
+        "package.json",
+        "bare/HEAD",
+        "bare/config",
+        "bare/objects/keep",
+        "bare/refs/keep",
+    ];
+    for file in files {
+        let path = bench.ws().join(file);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        let text = if file == "bare/config" { "[core]\n\tfsmonitor = x\n" } else { "" };
+        fs::write(path, text).expect("a file");
+    }
+    std::os::unix::fs::symlink(".claude", bench.ws().join(".gemini")).expect("a link");
+    git(&bench.ws(), &["config", "core.hooksPath", ".githooks"]);
+    git(&bench.ws(), &["add", "--all"]);
+    git(&bench.ws(), &["commit", "--quiet", "--message=settings"]);
+    new(&bench, "new fix --worktree");
+    let tree = tree(&bench, "fix");
+    let ignored = ["status", "--porcelain", "--ignored", "--untracked-files=all"];
+    assert_eq!(git(&tree, &ignored), "");
+    for file in files.into_iter().chain([".gemini"]) {
+        assert!(fs::symlink_metadata(tree.join(file)).is_ok(), "{file}");
+    }
+    let listed = bench.yoi(&["ls"]);
+    assert!(!format!("{listed:?}").contains("git for the working tree"), "{listed:?}");
+    // They are guarded from the first command on.
+    let said = run(&bench, "fix", "echo x >> .mcp.json; echo x >> .githooks/post-merge");
+    assert_eq!(said.matches("Read-only file system").count(), 2, "{said}");
+    assert_eq!(git(&tree, &ignored), "");
+}
+
+#[test]
+fn a_working_tree_that_is_not_as_its_commit_after_the_check_out_is_refused_and_taken_back() {
+    let (bench, _host) = with_a_repository();
+    fs::write(bench.ws().join(".git/info/exclude"), ".claude\n").expect("a file");
+    fs::write(bench.ws().join(".gitattributes"), "file filter=f\n").expect("a file");
+    git(&bench.ws(), &["add", "."]);
+    git(&bench.ws(), &["commit", "--quiet", "--message=filter"]);
+    let programs = [
+        ("touch .mcp.json; cat", "?? .mcp.json"),
+        ("mkdir -p .claude; touch .claude/settings.json; cat", "!! .claude/"),
+        ("mkdir -p sub; env -u GIT_DIR git init --quiet sub; cat", "./sub/.git"),
+        ("echo >> .gitattributes; cat", " M .gitattributes"),
+    ];
+    for (program, why) in programs {
+        git(&bench.ws(), &["config", "filter.f.smudge", program]);
+        let refused = bench.yoi(&["--model", &bench.model(), "-c", "new fix --worktree"]);
+        assert!(refused.code != Some(0) && refused.err.contains(why), "{why}: {refused:?}");
+        assert!(bench.pod("fix").is_none(), "{why}");
+        assert_eq!(git(&bench.ws(), &["worktree", "list"]).lines().count(), 1, "{why}");
+    }
+}
+
+#[test]
+fn the_question_before_a_drop_names_the_worst_losses_first() {
+    let (bench, _host) = with_a_repository();
+    new(&bench, "new fix --worktree");
+    let said = run(
+        &bench,
+        "fix",
+        &format!(
+            "for n in $(seq 10 40); do echo > new$n; done; git update-index --assume-unchanged file; echo x > file; \
+             git checkout --quiet --detach; {COMMIT} --allow-empty -m x; git init -q inner"
+        ),
+    );
+    assert!(said.contains("Exit 0"), "{said}");
+    assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
+    let asked = bench.yoi(&["worktree", "drop", "fix"]);
+    assert!(asked.code != Some(0) && asked.err.contains("?? new10"), "{asked:?}");
+    assert!(!asked.err.contains("?? new40") && asked.err.contains("more"), "{asked:?}");
+    for loss in ["on no branch", "commits of its own: ./inner/.git", "does not look at it: file"] {
+        assert!(asked.err.contains(loss), "{loss}: {asked:?}");
+    }
+}
+
+#[test]
+fn a_working_tree_in_which_another_pod_works_or_that_is_of_another_repository_stays() {
+    let (bench, host) = with_a_repository();
+    for pod in ["fix", "other", "moved"] {
+        new(&bench, &format!("new {pod} --worktree"));
+        assert_eq!(bench.yoi(&["stop", pod]).code, Some(0));
+    }
+    let trees = ["fix", "other", "moved"].map(|pod| tree(&bench, pod));
+    let [fix, other, moved] = &trees;
+    let stays = |pod: &str, why: &str| {
+        let dropped = bench.yoi(&["worktree", "drop", pod, "--yes"]);
+        assert!(dropped.code != Some(0) && dropped.err.contains(why), "{dropped:?}");
+        assert_eq!(bench.yoi(&["rm", pod, "--yes"]).code, Some(0));
+        let notices = bench.yoi(&["ls"]);
+        let said = format!("{}{}", notices.out, notices.err);
+        assert!(said.contains(why) && said.contains("stays, because"), "{pod}: {notices:?}");
+    };
+    new(&bench, &format!("new guest --cwd {}", fix.display()));
+    stays("fix", "pod `guest` may write in the working tree of `fix`");
+    fs::remove_file(other.join(".git")).expect("a file");
+    git(other, &["init", "--quiet"]);
+    run_as_person(other, "file");
+    stays("other", "is no working tree of");
+    // Where yoi makes working trees is another place now.
+    drop(host);
+    let elsewhere = bench.path("elsewhere/state");
+    let mut host = bench.command(&["--no-ui", "--serve"]);
+    let child = host.env("YOI_STATE_DIR", &elsewhere).spawn().expect("the program starts");
+    let host = Host { child };
+    let is_up = || bench.host_pid() == Some(host.child.id()) && bench.socket().is_some();
+    eventually("the host serves", is_up);
+    stays("moved", "where yoi makes working trees");
+    for tree in &trees {
+        assert!(tree.join("file").exists(), "{tree:?}");
+    }
+    let beside = fs::read_dir(moved.parent().expect("a directory")).expect("a directory");
+    assert_eq!(beside.count(), 1, "nothing was set aside");
+}
+
+#[test]
+fn a_repository_whose_path_has_a_backslash_forgets_a_working_tree() {
+    let (bench, _host) = with_a_repository();
+    let top = bench.path(r"back\slash");
+    fs::create_dir(&top).expect("a directory");
+    git(&top, &["init", "--quiet"]);
+    git(&top, &["commit", "--quiet", "--allow-empty", "--message=first"]);
+    new(&bench, &format!("new fix --worktree --cwd '{}'", top.display()));
+    let tree = tree(&bench, "fix");
+    assert!(tree.ends_with(r"back\slash"), "{tree:?}");
+    assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
+    assert_eq!(bench.yoi(&["rm", "fix", "--yes"]).code, Some(0));
+    assert!(!tree.exists());
+    assert_eq!(git(&top, &["worktree", "list"]).lines().count(), 1);
 }
 
 #[test]

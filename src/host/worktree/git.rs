@@ -24,6 +24,8 @@ const TO_LOOK: Duration = Duration::from_secs(30);
 const OUTPUT: usize = 1024 * 1024;
 /// The most bytes of a reason.
 const REASON: usize = 600;
+/// The most differences that a sentence names.
+const DIFFERENCES: usize = 5;
 const NOT_FOUND: i32 = 127;
 /// Where programs are found: a Pod may write other directories of its PATH.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -44,13 +46,20 @@ fi
 "#;
 
 /// Checks the files out, and prints the commit. Filters run with the rights of the Pod.
-const CHECK_OUT: &str = "git reset --quiet --hard && echo && git rev-parse HEAD";
+const CHECK_OUT: &str =
+    "git -c core.hooksPath=/dev/null reset --quiet --hard && echo && git rev-parse HEAD";
+
+/// Prints what is otherwise in a new working tree than in its commit, and what lies there besides.
+const COMPARE: &str = r#"
+find . -mindepth 2 -name .git -prune || exit 1
+git status --porcelain --untracked-files=all --ignored=matching
+"#;
 
 /// Prints the branch, the numbers of added and of removed lines, whether the commit is on a branch, the number of new
-/// commits, and what would be lost. Files that git does not know yet count as added, by an index and objects of
-/// this command's own: it writes nothing that lasts.
+/// commits, and what would be lost, the worst first. Files that git does not know yet count as added, by an index and
+/// objects of this command's own: it writes nothing that lasts. git itself sees no repository in a directory of tracked files.
 const LOOK: &str = r#"
-export GIT_OPTIONAL_LOCKS=0 LC_ALL=C
+export LC_ALL=C
 said=$(mktemp)
 (
 dir=$(git rev-parse --git-dir) || exit
@@ -67,13 +76,15 @@ git diff --no-ext-diff --numstat "$YOI_START" --) |
     done; echo "$a $r"; }
 git for-each-ref --count=1 --format=on --contains HEAD refs/heads refs/remotes refs/tags | grep . || echo off
 git rev-list --count "$YOI_START..HEAD" -- || echo 0
-git status --porcelain --untracked-files=all --ignored=matching --ignore-submodules=none || exit
-git ls-files -v | grep '^[a-zS]' | sed 's/^. /marked so that git does not look at it: /'
+inner=$(find . -mindepth 2 -name .git -prune) || exit 1
+[ -z "$inner" ] || sed 's/^/a repository, which may have commits of its own: /' <<< "$inner"
 git ls-files --stage | sed -n 's/^160000 [^\t]*\t/a repository, which may have commits of its own: /p'
+[ ! -e "$dir/modules" ] || echo 'submodules, which may have commits of their own'
 for state in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG; do
   [ ! -e "$dir/$state" ] || echo "$state: an operation of git is under way"
 done
-[ ! -e "$dir/modules" ] || echo 'submodules, which may have commits of their own'
+git ls-files -v | grep '^[a-zS]' | sed 's/^. /marked so that git does not look at it: /'
+git status --porcelain --untracked-files=all --ignored=matching --ignore-submodules=none
 ) 2>"$said" || { code=$?; cat "$said"; exit "$code"; }
 "#;
 
@@ -83,7 +94,7 @@ const FORGET: &str = r#"
 [ ! -e "$YOI_TREE" ] || { echo 'its directory is there'; exit 1; }
 git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"; }
 list=$(git worktree list --porcelain) || exit
-entry=$(awk -v tree="worktree $YOI_TREE" '$0 == tree { found = 1 } found && /^$/ { exit } found' <<< "$list")
+entry=$(awk '$0 == "worktree " ENVIRON["YOI_TREE"] { found = 1 } found && /^$/ { exit } found' <<< "$list")
 [ -n "$entry" ] || exit 0
 head=$(sed -n 's/^HEAD //p' <<< "$entry")
 if [ -z "$agreed" ] && grep -qx detached <<< "$entry" && [[ $head == *[!0]* ]] &&
@@ -114,11 +125,14 @@ pub(super) struct Report {
 }
 
 /// What a command of git may do.
+#[derive(Default)]
 struct Rights<'a> {
     writes: Vec<PathBuf>,
     needs: &'a [Need],
     /// It only reads what it could write.
     only_reads: bool,
+    /// It checks the files of the working tree out.
+    checks_out: bool,
 }
 
 /// git in the repository of one working tree.
@@ -134,14 +148,41 @@ impl Git<'_> {
     pub(super) async fn make(&self) -> Result<String, Refusal> {
         self.in_repository(MAKE, &[]).await?;
         let path = &self.tree.path;
-        let rights = Rights { writes: vec![path.clone()], needs: &[], only_reads: false };
+        let writes = vec![path.clone()];
+        let rights = Rights { writes: writes.clone(), checks_out: true, ..Rights::default() };
         let output = self.run(CHECK_OUT, rights, path, TO_MAKE).await?;
         let commit = output.lines().last().unwrap_or_default();
         let is_commit = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_dir = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-        match is_commit && is_dir && repository_of(path).is_some() {
+        if !is_commit || !is_dir {
+            return Err(self.failed(&output));
+        }
+        self.must_belong()?;
+        // Only now, because a filter may leave a program that writes until its command ends.
+        let rights = Rights { writes, only_reads: true, ..Rights::default() };
+        let differs = self.run(COMPARE, rights, path, TO_MAKE).await?;
+        let differs: Vec<&str> = differs.lines().take(DIFFERENCES).collect();
+        match differs.is_empty() {
             true => Ok(commit.to_owned()),
-            false => Err(self.failed(&output)),
+            false => Err(Refusal::invalid(format!(
+                "what git checked out in {} is not what {commit} has: {}; look at the filters and attributes of the repository",
+                path.display(),
+                differs.join(", ")
+            ))),
+        }
+    }
+
+    /// Refuses a directory whose `.git` names another repository than that of the working tree.
+    fn must_belong(&self) -> Result<(), Refusal> {
+        let (_, repository) = self.repository()?;
+        let Worktree { path, repository: top, .. } = self.tree;
+        match repository_of(path) {
+            Some((_, own)) if own == repository => Ok(()),
+            _ => Err(Refusal::invalid(format!(
+                "{} is no working tree of {}: look at what lies there, and move or delete it yourself",
+                path.display(),
+                top.display()
+            ))),
         }
     }
 
@@ -155,8 +196,9 @@ impl Git<'_> {
     /// Compares the working tree with its branch. It reads the working tree and what git needs of the repository, as a command
     /// of the Pod in the background does.
     pub(super) async fn look(&self) -> Result<Report, Refusal> {
+        self.must_belong()?;
         let path = &self.tree.path;
-        let rights = Rights { writes: vec![path.clone()], needs: &[], only_reads: true };
+        let rights = Rights { writes: vec![path.clone()], only_reads: true, ..Rights::default() };
         let output = self.run(LOOK, rights, path, TO_LOOK).await?;
         report(&output).ok_or_else(|| self.failed(&output))
     }
@@ -166,7 +208,8 @@ impl Git<'_> {
     async fn in_repository(&self, program: &str, needs: &[Need]) -> Result<String, Refusal> {
         let (_, repository) = self.repository()?;
         let home = self.tree.home().to_owned();
-        let rights = Rights { writes: vec![repository, home.clone()], needs, only_reads: false };
+        let writes = vec![repository, home.clone()];
+        let rights = Rights { writes, needs, ..Rights::default() };
         self.run(program, rights, &home, TO_MAKE).await
     }
 
@@ -194,17 +237,21 @@ impl Git<'_> {
         let settings = self.shared.settings.last().settings;
         let mut env = command_env(&settings, self.env);
         let (own, limits) = (self.shared.dirs.own(), command_limits(&settings));
-        let Rights { writes, needs, only_reads } = rights;
+        let Rights { writes, needs, only_reads, checks_out } = rights;
         let writes = writes.into_iter().map(|path| Rule::new(path, Permission::Write));
         let scope = Scope::new(writes.collect());
         let around = Around::new(&scope, Person { env: &env });
         let view = CommandView::new(&Around { own: &own, needs, limits, ..around });
-        let view = Some(CommandView { in_background: only_reads, ..view });
+        let checks_out = checks_out.then(|| self.tree.path.clone());
+        let view = Some(CommandView { in_background: only_reads, checks_out, ..view });
         let text = |path: &Path| path.display().to_string();
         let own_dir = self.repository().map(|(own, _)| text(&own)).unwrap_or_default();
         let start = self.tree.start.clone().unwrap_or_else(|| "HEAD".into());
         env.extend([
             ("PATH".into(), PATH.into()),
+            ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
+            // It would start programs that the repository names, to get what is missing in it.
+            ("GIT_NO_LAZY_FETCH".into(), "1".into()),
             ("YOI_REPOSITORY".into(), own_dir),
             ("YOI_TREE".into(), text(&self.tree.path)),
             ("YOI_BRANCH".into(), self.tree.branch.clone()),
@@ -221,6 +268,10 @@ impl Git<'_> {
         };
         let ended = sandbox.run(&command, &CancellationToken::new(), take).await;
         let ended = ended.map_err(|error| Refusal::internal(error.to_string()))?;
+        if !ended.undone.is_empty() {
+            let (path, undone) = (self.tree.path.display(), ended.undone.join("; "));
+            self.shared.add_notice(format!("git for the working tree {path}: {undone}"));
+        }
         let output = String::from_utf8_lossy(&output).into_owned();
         match ended.outcome {
             Outcome::Exited(0) => Ok(output),
@@ -256,7 +307,7 @@ fn report(output: &str) -> Option<Report> {
     let ahead = lines.next()?.parse().ok()?;
     let mut unsaved: Vec<String> = lines.map(str::to_owned).collect();
     if !is_on_branch {
-        unsaved.push("commits that are on no branch".into());
+        unsaved.insert(0, "commits that are on no branch".into());
     }
     let digest = blake3::hash(output.as_bytes()).to_hex().to_string();
     let (added, removed) = (added.parse().ok()?, removed.parse().ok()?);
