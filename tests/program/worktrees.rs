@@ -387,13 +387,13 @@ fn a_working_tree_in_which_another_pod_works_or_that_is_of_another_repository_st
 #[test]
 fn a_repository_whose_path_has_a_backslash_forgets_a_working_tree() {
     let (bench, _host) = with_a_repository();
-    let top = bench.path(r"back\slash");
+    let top = bench.path(r"back\top");
     fs::create_dir(&top).expect("a directory");
     git(&top, &["init", "--quiet"]);
     git(&top, &["commit", "--quiet", "--allow-empty", "--message=first"]);
     new(&bench, &format!("new fix --worktree --cwd '{}'", top.display()));
     let tree = tree(&bench, "fix");
-    assert!(tree.ends_with(r"back\slash"), "{tree:?}");
+    assert!(tree.ends_with(r"back\top"), "{tree:?}");
     assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
     assert_eq!(bench.yoi(&["rm", "fix", "--yes"]).code, Some(0));
     assert!(!tree.exists());
