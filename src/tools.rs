@@ -57,7 +57,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use attachment::{Attachment, attachment};
-pub use bash::{CommandTime, in_background, needless, succeeded};
+pub use bash::{CommandTime, in_background, needless, run_without_call, succeeded};
 pub use command_sheet::command_sheet;
 pub use guard::{CHANGES_GIT, purpose};
 pub use outside::{CommandNeeds, command_needs};

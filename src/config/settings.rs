@@ -44,6 +44,7 @@ pub struct Settings {
     pub scope: Scope,
     pub watch: Watch,
     pub shell: Shell,
+    pub worktree: Worktree,
     pub compaction: Compaction,
     pub permissions: Permissions,
     pub ui: Ui,
@@ -162,6 +163,14 @@ pub struct Shell {
     /// Seconds no call may exceed.
     #[serde(deserialize_with = "time")]
     pub max_timeout_s: NonZeroU64,
+}
+
+/// The working trees of git that are made for Pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Worktree {
+    /// A command line that runs once in each new working tree.
+    pub setup: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

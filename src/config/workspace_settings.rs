@@ -58,6 +58,8 @@ pub struct Granted {
     pub max_turns: Option<NonZeroU32>,
     /// MCP servers that the workspace names in its own file.
     pub mcp: BTreeMap<String, McpServer>,
+    /// The command line that runs once in each new working tree; counts if the user has none.
+    pub setup: Option<String>,
     /// Providers that the program does not define; a provider of the user with the same name
     /// replaces one.
     provider: BTreeMap<String, Provider>,
@@ -66,6 +68,9 @@ pub struct Granted {
     /// Keys and values of the providers and models, as the file has them.
     provider_lines: Vec<(String, String)>,
 }
+
+/// The scope of trust in the setup command, besides its command line.
+const RUNS_IN_TREES: &str = ", run as a command of the pod in each new working tree";
 
 /// What follows from a file whose rules are unknown.
 const COULD_DENY: &str = "calls that it could deny need an approval";
@@ -217,7 +222,9 @@ impl WorkspaceSettings {
             let place = if server.command.is_some() { RUNS_IN_WORKSPACE } else { "" };
             Some(format!("mcp.{name} = {}{place}", server.reached_by()))
         });
-        rules.chain(default).chain(turns).chain(new).chain(servers).collect()
+        let setup = asked.setup.as_ref().filter(|_| settings.worktree.setup.is_none());
+        let setup = setup.map(|command| format!("worktree.setup = {command}{RUNS_IN_TREES}"));
+        rules.chain(default).chain(turns).chain(new).chain(setup).chain(servers).collect()
     }
 }
 
@@ -273,6 +280,7 @@ impl Reader<'_> {
                 ("limits", DeValue::Table(limits)) => self.limits(limits),
                 ("permissions", DeValue::Table(permissions)) => self.permissions(permissions),
                 ("provider", DeValue::Table(providers)) => self.providers(providers),
+                ("worktree", DeValue::Table(worktree)) => self.worktree(worktree),
                 // Models are read after the providers.
                 ("models", DeValue::Table(_)) => {}
                 (other, value) if policy::may_hold_rules(other, value) => self.unread_at(
@@ -298,6 +306,19 @@ impl Reader<'_> {
                 (other, _) => {
                     self.ignore(&format!("limits.{other}"), key.span().start, Ignored::Always);
                 }
+            }
+        }
+    }
+
+    fn worktree(&mut self, worktree: &DeTable<'_>) {
+        for (key, value) in worktree {
+            let (name, at) = (format!("worktree.{}", key.get_ref()), key.span().start);
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                ("setup", DeValue::String(command)) => {
+                    self.found.asked.setup = Some(command.to_string());
+                    self.ignore(&name, at, Ignored::UntilTrusted);
+                }
+                _ => self.ignore(&name, at, Ignored::Always),
             }
         }
     }

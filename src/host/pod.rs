@@ -309,6 +309,9 @@ impl Pod {
             PodRequest::KeepWorktree { tree, answer } => {
                 let _ = answer.send(self.keep_worktree(Some(*tree)).await);
             }
+            PodRequest::CommandContext { answer } => {
+                let _ = answer.send(self.command_context().await);
+            }
             PodRequest::Parental { answer } => {
                 let _ = answer.send(self.parental());
             }

@@ -105,6 +105,26 @@ pub(crate) async fn servers_now(
     shared.files.run(&workspace, read).await?
 }
 
+/// The command line that is to run in new working trees of a workspace: the user's, else that of the workspace's file while a
+/// person trusts the file.
+pub(crate) async fn setup_command(
+    shared: &Shared,
+    workspace: PathBuf,
+) -> Result<Option<String>, Refusal> {
+    let trusted = trusted_hash(shared, &workspace).await?;
+    let (host, root) = (shared.clone(), workspace.clone());
+    let read = move || {
+        let says = WorkspaceSettings::load(&root).with_trust(trusted.as_deref());
+        let settings = host.settings_now().settings;
+        match settings.unread.is_empty() {
+            false => Err(unknown_rules(&settings)),
+            true => Ok(settings.worktree.setup.clone().or(says.granted.setup)),
+        }
+    };
+    let command = shared.files.run(&workspace, read).await??;
+    Ok(command.filter(|command| !command.trim().is_empty()))
+}
+
 /// The hash of the settings file that a person trusts in a workspace.
 pub(crate) async fn trusted_hash(
     shared: &Shared,

@@ -2,6 +2,7 @@
 //! Pod first becomes live, and deleted only by a person, or with its Pod when all of it is committed.
 
 mod git;
+mod setup;
 
 use crate::config::dirs::{Env, private_tree};
 use crate::disk::remove_tree;
@@ -30,12 +31,16 @@ pub(crate) struct Worktree {
     /// The commit at which the branch was checked out first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<String>,
-    /// Whether git has made it since it was planned or dropped. Until then no Pod has worked there.
+    /// Whether git has made it, and its setup command ended, since it was planned or dropped. Until then no Pod has worked
+    /// there.
     #[serde(default)]
     pub(crate) made: bool,
     /// Whether it stays when its Pod is deleted.
     #[serde(default)]
     pub(crate) kept: bool,
+    /// How the setup command ended, unless it just succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) setup: Option<String>,
 }
 
 impl Worktree {
@@ -74,7 +79,7 @@ pub(crate) fn plan(
     }
     let home = new_directory(place, pod)?;
     let path = home.join(repository.file_name().unwrap_or("tree".as_ref()));
-    Ok(Worktree { repository, path, branch, start: None, made: false, kept: false })
+    Ok(Worktree { repository, path, branch, start: None, made: false, kept: false, setup: None })
 }
 
 /// A new directory with the name of a Pod, numbered when there is one already.
@@ -118,9 +123,9 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<(), Refusal> 
         .map_err(|error| Refusal::internal(format!("{}: {error}", home.display())))?;
     let git = Git { shared, env: &env, tree: &tree };
     git.forget(Loss::Refused).await?;
-    let start = git.make().await?;
-    pod.keep_worktree(Worktree { start: tree.start.clone().or(Some(start)), made: true, ..tree })
-        .await
+    let start = tree.start.clone().or(Some(git.make().await?));
+    let setup = setup::run(shared, pod).await;
+    pod.keep_worktree(Worktree { start, made: true, setup, ..tree }).await
 }
 
 /// Takes back the working tree of a Pod that could not be created and never was live. What stays is named in a notice.
@@ -133,6 +138,13 @@ pub(crate) async fn undo(shared: &Shared, pod: &Handle) {
     if let Err(why) = deleted.await {
         shared.add_notice(format!("a working tree could not be taken back: {}", why.message));
     }
+}
+
+/// The last of what a program said, at most so many bytes.
+fn end_of(said: &str, bytes: usize) -> &str {
+    let said = said.trim();
+    let from = said.ceil_char_boundary(said.len().saturating_sub(bytes));
+    said[from..].trim()
 }
 
 /// Moves what lies at the path of a working tree to a name that is given once; that name.
@@ -219,15 +231,24 @@ pub(crate) async fn state(shared: &Shared, pod: &Handle) -> Result<WorktreeState
 
 async fn state_of(shared: &Shared, env: &Env, tree: &Worktree) -> Result<WorktreeState, Refusal> {
     let is_there = tree.made && fs::symlink_metadata(&tree.path).is_ok();
-    let (repository, kept) = (tree.repository.clone(), tree.kept);
+    let (repository, kept, setup) = (tree.repository.clone(), tree.kept, tree.setup.clone());
     if !is_there {
         let (info, unsaved, digest) = (tree.info(), Vec::new(), String::new());
-        return Ok(WorktreeState { info, repository, is_there, kept, ahead: 0, unsaved, digest });
+        return Ok(WorktreeState {
+            info,
+            repository,
+            is_there,
+            kept,
+            ahead: 0,
+            unsaved,
+            setup,
+            digest,
+        });
     }
     let report = Git { shared, env, tree }.look().await?;
     let info = info_of(tree, &report);
     let Report { ahead, unsaved, digest, .. } = report;
-    Ok(WorktreeState { info, repository, is_there, kept, ahead, unsaved, digest })
+    Ok(WorktreeState { info, repository, is_there, kept, ahead, unsaved, setup, digest })
 }
 
 async fn of(pod: &Handle) -> Result<(Worktree, Env), Refusal> {
@@ -261,7 +282,7 @@ pub(crate) async fn delete(shared: &Shared, pod: &Handle, digest: &str) -> Resul
     let branch = state.info.branch;
     let is_branch = branch != tree.branch && !branch.contains(' ');
     let branch = if is_branch { branch } else { tree.branch.clone() };
-    let tree = Worktree { made: false, branch, ..tree };
+    let tree = Worktree { made: false, branch, setup: None, ..tree };
     if !state.is_there {
         pod.keep_worktree(tree.clone()).await?;
         return forget(shared, &env, &tree, Loss::Refused).await;

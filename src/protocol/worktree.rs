@@ -52,6 +52,9 @@ pub struct WorktreeState {
     /// What would be lost with the directory: a line of `git status` each, and commits that are on no branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsaved: Vec<String>,
-    /// Differs when any of this changed.
+    /// How the setup command ended, unless it just succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// Differs when any of this changed, but for `kept` and `setup`.
     pub digest: String,
 }

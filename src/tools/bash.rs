@@ -97,7 +97,29 @@ pub async fn bash(
     cancel: &CancellationToken,
     live: &mut (dyn FnMut(String) + Send),
 ) -> Result<Output, Fault> {
-    let input = with_reason("Bash", arguments)?;
+    run(with_reason("Bash", arguments)?, ctx, cancel, live).await
+}
+
+/// Runs a command of the Pod that no model called: in the foreground, without needs, for as long as the context lets it.
+pub async fn run_without_call(program: String, ctx: &Context) -> Output {
+    let input = Input {
+        command: program,
+        timeout: None,
+        needs: Vec::new(),
+        background: false,
+        outside: Vec::new(),
+        reason: None,
+    };
+    let ended = run(input, ctx, &CancellationToken::new(), &mut drop).await;
+    ended.unwrap_or_else(|fault| Output::failed(&fault))
+}
+
+async fn run(
+    input: Input,
+    ctx: &Context,
+    cancel: &CancellationToken,
+    live: &mut (dyn FnMut(String) + Send),
+) -> Result<Output, Fault> {
     let needs = granted_needs(&input, ctx).await?;
     let in_background = input.background;
     if in_background && ctx.isolation != Isolation::Namespaces {

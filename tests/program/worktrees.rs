@@ -463,3 +463,107 @@ fn a_working_tree_whose_making_was_cut_off_is_reported_and_made_by_the_restore()
     assert!(said.contains("Exit 0"), "{said}");
     assert_eq!(git(&bench.ws(), &["worktree", "list"]).lines().count(), 2);
 }
+
+#[test]
+fn a_setup_command_runs_once_in_each_new_working_tree_confined_as_its_pod() {
+    let (bench, _host) = with_a_repository();
+    let top = bench.ws().display().to_string();
+    let setup = format!("{{ echo ran; pwd; cat {top}/file; }} >> set-up; touch {top}/x; true");
+    fs::create_dir(bench.ws().join(".yoi")).expect("a directory");
+    let text = format!("[worktree]\nsetup = '''{setup}'''\n");
+    fs::write(bench.ws().join(".yoi/config.toml"), text).expect("a file");
+    new(&bench, "new before --worktree");
+    assert!(!tree(&bench, "before").join("set-up").exists(), "it is not trusted");
+    let notes = bench.pod("before").expect("it is listed")["notes"].to_string();
+    assert!(notes.contains("worktree.setup is ignored until you trust this file"), "{notes}");
+    let trusted = bench.yoi(&["--yes", "-c", "trust"]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    new(&bench, "new fix --worktree");
+    let tree = tree(&bench, "fix");
+    let once = format!("ran\n{}\n", tree.display());
+    let set_up = || fs::read_to_string(tree.join("set-up")).expect("it ran");
+    assert_eq!(set_up(), once, "it reads nothing outside");
+    assert!(!bench.ws().join("x").exists(), "it writes nothing outside");
+    let notes = bench.pod("fix").expect("it is listed")["notes"].to_string();
+    assert!(!notes.contains("setup"), "{notes}");
+    for _ in 0..2 {
+        assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
+        assert_eq!(bench.yoi(&["restore", "fix"]).code, Some(0));
+    }
+    assert_eq!(set_up(), once);
+    let said = run(&bench, "fix", "echo of the pod >> set-up");
+    assert!(said.contains("Exit 0"), "{said}");
+    assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
+    assert_eq!(bench.yoi(&["worktree", "drop", "fix", "--yes"]).code, Some(0));
+    assert_eq!(bench.yoi(&["restore", "fix"]).code, Some(0));
+    assert_eq!(set_up(), once, "the new directory is set up anew");
+}
+
+#[test]
+fn a_setup_command_that_fails_is_reported_and_the_pod_works_all_the_same() {
+    let (bench, host) = with_a_repository();
+    let setup = |command: &str| bench.settings(&format!("[worktree]\nsetup = '''{command}'''\n"));
+    setup("echo first; echo no such package; exit 3");
+    new(&bench, "new fix --worktree");
+    let is_said = || {
+        let notes = bench.pod("fix").expect("it is listed")["notes"].to_string();
+        let shown = bench.yoi(&["worktree", "show", "fix"]).out;
+        assert!(notes.contains("the setup command: Exit 3") && shown.contains("Exit 3"), "{notes}");
+        assert!(notes.contains("no such package") && shown.contains("no such package"), "{shown}");
+    };
+    is_said();
+    let said = run(&bench, "fix", "cat file");
+    assert!(said.contains("two"), "{said}");
+    // What is guarded for the commands of the Pod is so for this one.
+    setup("echo {} > .mcp.json");
+    new(&bench, "new guarded --worktree");
+    let tree = tree(&bench, "guarded");
+    assert!(!tree.join(".mcp.json").exists());
+    let notes = bench.pod("guarded").expect("it is listed")["notes"].to_string();
+    assert!(notes.contains("the setup command: Exit 0") && notes.contains(".mcp.json"), "{notes}");
+    drop(host);
+    let _host = bench.serve();
+    eventually("it is back", || is(&bench, "fix", "idle"));
+    is_said();
+}
+
+#[test]
+fn a_setup_command_that_was_cut_off_runs_again_in_a_directory_that_is_made_anew() {
+    let (bench, host) = with_a_repository();
+    let go = bench.ws().join(".git/description");
+    fs::write(&go, "wait\n").expect("a file");
+    let setup = format!(
+        "echo begun >> half; grep -q go {} || {{ echo x >> file; sleep 600; }}; touch done",
+        go.display()
+    );
+    bench.settings(&format!("[worktree]\nsetup = '''{setup}'''\n"));
+    let model = bench.model();
+    let mut making = bench.command(&["--model", &model, "-c", "new fix --worktree"]);
+    let mut making = making.spawn().expect("the program");
+    let is_changed =
+        |tree: &Path| fs::read_to_string(tree.join("file")).is_ok_and(|text| text.ends_with("x\n"));
+    eventually("it is set up", || {
+        bench.pod("fix").is_some_and(|_| is_changed(&tree(&bench, "fix")))
+    });
+    assert!(is(&bench, "fix", "stopped"), "it takes no message yet");
+    // The client would start a host of its own when this one is gone.
+    making.kill().expect("the client runs");
+    making.wait().expect("it ends");
+    signal(host.child.id(), "KILL");
+    drop(host);
+    fs::write(&go, "go\n").expect("a file");
+    let _host = bench.serve();
+    eventually("it is reported", || is(&bench, "fix", "failed"));
+    let why = bench.pod("fix").expect("it is listed")["why"].to_string();
+    assert!(why.contains("is not there; :restore fix makes it"), "{why}");
+    assert_eq!(bench.yoi(&["restore", "fix"]).code, Some(0));
+    let tree = tree(&bench, "fix");
+    assert_eq!(fs::read_to_string(tree.join("half")).expect("a file"), "begun\n");
+    assert_eq!(fs::read_to_string(tree.join("file")).expect("a file"), "one\ntwo\n");
+    assert!(tree.join("done").exists());
+    let beside = fs::read_dir(tree.parent().expect("a directory")).expect("a directory");
+    let aside: Vec<PathBuf> =
+        beside.map(|entry| entry.expect("an entry").path()).filter(|path| *path != tree).collect();
+    let [aside] = &aside[..] else { panic!("{aside:?}") };
+    assert!(aside.join("half").exists(), "what lay there is kept");
+}

@@ -979,10 +979,11 @@ fn ours() -> Vec<(Event, String)> {
                 kept: false,
                 ahead: 2,
                 unsaved: vec!["?? new".into()],
+                setup: Some("Exit 1".into()),
                 digest: "ab12".into(),
             })),
             format!(
-                r#"{{"event":"worktree","data":{{"info":{WORKTREE},"repository":"/w","is_there":true,"kept":false,"ahead":2,"unsaved":["?? new"],"digest":"ab12"}}}}"#
+                r#"{{"event":"worktree","data":{{"info":{WORKTREE},"repository":"/w","is_there":true,"kept":false,"ahead":2,"unsaved":["?? new"],"setup":"Exit 1","digest":"ab12"}}}}"#
             ),
         ),
         (

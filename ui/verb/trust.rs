@@ -14,8 +14,8 @@ pub static VERB: Verb = of::<Trust>(Verb {
     more: &[
         "The file .yoi/config.toml of a workspace may come from a stranger. Until you trust it, it can only choose a \
          model that yoi knows, lower limits, and make rules that ask or deny. This verb lists what else the file \
-         asks for, each key with its value: rules that allow, a default, more turns, providers with their addresses. \
-         It also covers the MCP servers in .mcp.json.",
+         asks for, each key with its value: rules that allow, a default, more turns, providers with their addresses, \
+         the setup command of working trees. It also covers the MCP servers in .mcp.json.",
         "You trust the content: after any change the file is not trusted until you trust it again. Its rules apply \
          from the next run on, the rest to Pods that are made from then on. Your own settings and decisions come \
          first. :policy lists what you trust, and :policy revoke <n> ends it.",

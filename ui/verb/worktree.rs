@@ -143,7 +143,7 @@ fn question(path: &str, state: &WorktreeState) -> String {
 }
 
 fn sheet(pod: &PodName, state: &WorktreeState) -> End {
-    let WorktreeState { info, repository, is_there, kept, ahead, unsaved, .. } = state;
+    let WorktreeState { info, repository, is_there, kept, ahead, unsaved, setup, .. } = state;
     let mut lines: Vec<Line> = vec![
         ("directory", shown(&info.path.display().to_string())).into(),
         ("branch", shown(&info.branch)).into(),
@@ -153,6 +153,7 @@ fn sheet(pod: &PodName, state: &WorktreeState) -> End {
         let text = format!("+{} −{}, {ahead} commit(s)", changed.added, changed.removed);
         lines.push(("since its start", text).into());
     }
+    lines.extend(setup.iter().map(|said| ("setup", shown(said)).into()));
     let kept = if *kept { "the directory stays" } else { "the directory goes if all is committed" };
     lines.push(("when the Pod is deleted", kept.to_owned()).into());
     match (is_there, unsaved.is_empty()) {

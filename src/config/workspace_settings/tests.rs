@@ -282,3 +282,19 @@ fn no_workspace_may_name_a_command_that_prints_a_key_or_a_header() {
         assert!(notice.message.starts_with("provider.near is ignored: "), "{notice}");
     }
 }
+
+#[test]
+fn the_setup_command_of_a_workspace_counts_while_it_is_trusted_and_the_user_has_none() {
+    let text = "[worktree]\nsetup = \"npm ci\"\nother = 1\n";
+    let found = WorkspaceSettings::read(Path::new("/w/.yoi/config.toml"), text);
+    assert_eq!((found.granted.setup.as_ref(), found.notices.len()), (None, 2), "{found:?}");
+    let asked = "worktree.setup = npm ci, run as a command of the pod in each new working tree";
+    assert_eq!(found.trust_changes(&Settings::default()), [asked]);
+    let mut own = Settings::default();
+    own.worktree.setup = Some("make".into());
+    assert_eq!(found.trust_changes(&own), [""; 0]);
+    let trusted = found.sha256.clone();
+    let found = found.with_trust(trusted.as_deref());
+    assert_eq!((found.granted.setup.as_deref(), found.notices.len()), (Some("npm ci"), 1));
+    assert!(found.notices[0].message.starts_with("worktree.other is ignored"), "{found:?}");
+}

@@ -17,6 +17,7 @@ use crate::protocol::{
 use crate::run::{ApprovalDecided, Commands, Notification};
 use crate::session::Files;
 use crate::store::{MailboxMessage, Relocated};
+use crate::tools;
 use crate::tools::jobs::Jobs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,6 +81,8 @@ pub(crate) enum PodRequest {
     StopRefused,
     /// Store the working tree as it is now.
     KeepWorktree { tree: Box<Worktree>, answer: oneshot::Sender<Result<(), Refusal>> },
+    /// The context of a command of the Pod.
+    CommandContext { answer: oneshot::Sender<tools::Context> },
     /// What a child takes over from the Pod.
     Parental { answer: oneshot::Sender<Parental> },
     /// A fact that the actor has to know; answer when it is shown.
@@ -199,6 +202,11 @@ impl Handle {
 
     pub(crate) async fn parental(&self) -> Result<Parental, Refusal> {
         self.request(SHORT, |answer| PodRequest::Parental { answer }).await
+    }
+
+    /// The context of a command that the Pod begins now.
+    pub(crate) async fn command_context(&self) -> Result<tools::Context, Refusal> {
+        self.request(SHORT, |answer| PodRequest::CommandContext { answer }).await
     }
 
     /// Resolves when the store has the working tree of the Pod as it is now.

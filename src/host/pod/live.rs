@@ -47,6 +47,7 @@ impl Pod {
         }
         let was_live = std::mem::replace(&mut self.row.wanted, Wanted::Live) == Wanted::Live;
         self.show_confinement().await;
+        self.notes.extend(self.resolved.worktree.as_ref().and_then(|tree| tree.setup.clone()));
         self.show_granted();
         self.change(|info| {
             // The run counted exactly; the log holds only what a provider counted last.

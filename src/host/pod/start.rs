@@ -242,6 +242,17 @@ impl Pod {
         })
     }
 
+    /// The context of a command that begins now, outside of a run.
+    pub(super) async fn command_context(&self) -> tools::Context {
+        let settings = self.shared.settings.last().settings;
+        let confinement = self.shared.confinement().await;
+        tools::Context {
+            landlock: confinement.abi,
+            others: (self.others())(),
+            ..self.tools(&settings, confinement.isolation())
+        }
+    }
+
     pub(super) fn tools(&self, settings: &Settings, isolation: Isolation) -> tools::Context {
         let (scope, given) = {
             // Borrowed once: a second borrow would wait for a writer that waits for the first.

@@ -45,6 +45,7 @@ const CIRCLES: &str =
     "a_run_in_circles_is_shown_so_from_the_number_of_the_settings_on_until_it_ends";
 const BUSY: &str = "a_run_waits_for_its_turn_where_the_settings_say_so_and_esc_ends_the_wait";
 /// The test of the effort.
+const SETUP: &str = "a_setup_command_that_fails_is_reported_and_the_pod_works_all_the_same";
 const SUMMARY: &str = "the_model_of_the_settings_summarises_and_the_pods_own_where_that_fails";
 const EFFORT: &str =
     "the_effort_of_the_settings_and_of_a_pod_count_from_the_next_request_on_also_in_a_run";
@@ -106,6 +107,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("shell.pass", "", "shell.pass = ['GITHUB_TOKEN']", Effect::Run),
     ("shell.timeout_s", "", "shell.timeout_s = 1", Effect::Run),
     ("shell.max_timeout_s", "", "shell.max_timeout_s = 1", Effect::Run),
+    ("worktree.setup", "", "", Effect::Test("tests/program/worktrees.rs", SETUP)),
     ("compaction.model", "", "", Effect::Test("src/host/tests/fallbacks.rs", SUMMARY)),
     ("compaction.threshold_ratio", "", "compaction.threshold_ratio = 0.5", Effect::Run),
     ("compaction.keep_tokens", "", "compaction.keep_tokens = 1", Effect::Run),

@@ -4,7 +4,7 @@
 use crate::config::dirs::Env;
 use crate::host::Shared;
 use crate::host::pod::start::{command_env, command_limits};
-use crate::host::worktree::Worktree;
+use crate::host::worktree::{Worktree, end_of};
 use crate::protocol::Refusal;
 use crate::sandbox::{
     Around, Command, CommandView, Isolation, Need, Outcome, Person, PodWorld, Sandbox, StartGroup,
@@ -288,9 +288,7 @@ impl Git<'_> {
 
     /// What git said last.
     fn failed(&self, output: &str) -> Refusal {
-        let said = output.trim();
-        let from = said.char_indices().rev().nth(REASON).map_or(0, |(at, _)| at);
-        let said = match said[from..].trim() {
+        let said = match end_of(output, REASON) {
             "" => "it did not say why",
             said => said,
         };
