@@ -28,6 +28,9 @@ pub(crate) struct Worktree {
     pub(crate) repository: PathBuf,
     pub(crate) path: PathBuf,
     pub(crate) branch: String,
+    /// The working tree whose commit a new branch begins at; `None`: that of `repository`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<PathBuf>,
     /// The commit at which the branch was checked out first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<String>,
@@ -55,22 +58,32 @@ impl Worktree {
     }
 }
 
-/// Plans the working tree of a new Pod that is asked for in a workspace, and makes the directory in which it is to lie.
-/// Blocking.
+/// The top from whose repository a working tree is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Top {
+    pub(crate) path: PathBuf,
+    /// If it is the working tree of a Pod, that from which it was made.
+    pub(crate) repository: Option<PathBuf>,
+}
+
+/// Plans the working tree of a new Pod, and makes the directory in which it is to lie. Blocking.
 pub(crate) fn plan(
     place: &Path,
-    workspace: &Path,
+    top: Top,
     pod: &PodName,
     asked: NewWorktree,
 ) -> Result<Worktree, String> {
-    if repository_of(workspace).is_none() {
+    if repository_of(&top.path).is_none() {
         return Err(format!(
             "the workspace {} is not in a git repository of yours, or not the top of one, so no working tree can be made: \
-             --cwd names the top of a repository; `git init` and a first commit make one",
-            workspace.display()
+             cwd names the top of a repository; `git init` and a first commit make one",
+            top.path.display()
         ));
     }
-    let repository = workspace.to_owned();
+    let (repository, from) = match top.repository {
+        Some(repository) => (repository, Some(top.path)),
+        None => (top.path, None),
+    };
     let branch = asked.branch.filter(|branch| !branch.is_empty());
     let branch = branch.unwrap_or_else(|| pod.to_string());
     let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned();
@@ -79,7 +92,8 @@ pub(crate) fn plan(
     }
     let home = new_directory(place, pod)?;
     let path = home.join(repository.file_name().unwrap_or("tree".as_ref()));
-    Ok(Worktree { repository, path, branch, start: None, made: false, kept: false, setup: None })
+    let (start, setup) = (None, None);
+    Ok(Worktree { repository, path, branch, from, start, made: false, kept: false, setup })
 }
 
 /// A new directory with the name of a Pod, numbered when there is one already.
@@ -102,12 +116,16 @@ fn new_directory(place: &Path, pod: &PodName) -> Result<PathBuf, String> {
 /// Makes the working tree of a Pod that is to become live, unless it is there.
 pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<(), Refusal> {
     let Parental { resolved, env, .. } = pod.parental().await?;
-    let Some(tree) = resolved.worktree else { return Ok(()) };
+    let Some(mut tree) = resolved.worktree else { return Ok(()) };
     if tree.made && fs::symlink_metadata(&tree.path).is_ok() {
         return Ok(());
     }
     if shared.only_reads {
         return Ok(());
+    }
+    if std::mem::take(&mut tree.made) {
+        // A person deleted it: what is made in its place is not complete until the end.
+        pod.keep_worktree(tree.clone()).await?;
     }
     if fs::symlink_metadata(&tree.path).is_ok() {
         // What git left there when it was cut off, or what a person put there: it is not deleted.
@@ -128,12 +146,24 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<(), Refusal> 
     pod.keep_worktree(Worktree { start, made: true, setup, ..tree }).await
 }
 
+/// Takes back the directory of a working tree that was planned for a Pod which was not stored.
+pub(crate) fn give_up(tree: &Worktree) {
+    // It is empty; one that stays is in no way.
+    let _ = fs::remove_dir(tree.home());
+}
+
 /// Takes back the working tree of a Pod that could not be created and never was live. What stays is named in a notice.
 pub(crate) async fn undo(shared: &Shared, pod: &Handle) {
-    let Ok((tree, env)) = of(pod).await else { return };
+    if let Ok((tree, env)) = of(pod).await {
+        take_back(shared, &tree, &env).await;
+    }
+}
+
+/// The same for a Pod that is known from the store alone.
+pub(crate) async fn take_back(shared: &Shared, tree: &Worktree, env: &Env) {
     let deleted = async {
-        delete_directory(shared, &tree, &tree.path).await?;
-        forget(shared, &env, &tree, Loss::Refused).await
+        delete_directory(shared, tree, &tree.path).await?;
+        forget(shared, env, tree, Loss::Refused).await
     };
     if let Err(why) = deleted.await {
         shared.add_notice(format!("a working tree could not be taken back: {}", why.message));

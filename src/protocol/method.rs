@@ -451,6 +451,9 @@ pub struct SpawnPod {
     /// Its working directory; `None` is the parent's when it may read that, else its first target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
+    /// It works in a working tree of its own, which is its scope, so that it is lent nothing; `cwd` names the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<NewWorktree>,
 }
 
 /// A piece of user input.

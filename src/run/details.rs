@@ -171,6 +171,8 @@ mod tests {
             details_of("SpawnPod", &spawn).unwrap(),
             "message:\n  one\n  two\nscope: [\"/w\"]"
         );
+        let spawn = json!({ "name": "kid", "task": "mend", "worktree": "fix" });
+        assert!(details_of("SpawnPod", &spawn).unwrap().contains("worktree: fix"));
         assert_eq!(details_of("Bash", &json!({ "command": "ls", "needs": ["git"] })), None);
         assert_eq!(
             details_of("Bash", &json!({ "command": "ls", "timeout": 5 })).unwrap(),

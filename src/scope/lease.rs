@@ -24,6 +24,8 @@ pub struct Holder {
     pub wanted: Scope,
     /// Whether another Pod spawned it, so that a model chose its initial scope; true also after that Pod is deleted.
     pub spawned: bool,
+    /// Whether its initial scope was made for it: its parent never had it, and lends nothing of it.
+    pub own: bool,
     pub live: bool,
     /// Its turn, while a run of it lasts. It is not stored.
     pub turn: Option<Turn>,
@@ -146,7 +148,8 @@ impl LeaseTable {
             return Err(NotLent::Outside);
         }
         if let Some(deny) = held.deny.iter().find(|deny| refuses(deny, rule)) {
-            if let Some(lease) = self.lent_by(lender).find(|lease| lease.rule.overlaps(deny)) {
+            let takes = |lease: &&Lease| lease.takes() && lease.rule.overlaps(deny);
+            if let Some(lease) = self.lent_by(lender).find(takes) {
                 let (to, has) = (lease.borrower.clone(), self.keeper(lease, rule));
                 return Err(NotLent::LentTo { to, has });
             }
@@ -201,13 +204,14 @@ impl LeaseTable {
     fn enter(&mut self, key: &str) {
         let Some(holder) = self.holder(key).filter(|holder| !holder.live).cloned() else { return };
         let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
-        let lender = self.live_ancestor(key);
+        let lender = self.live_ancestor(key).filter(|_| !holder.own);
         if let Some(lender) = &lender
             && wanted.allow.iter().any(|rule| self.is_disputed(key, lender, rule))
         {
             // Before the holder is live: until it has looked around, it would stand in the way of its own parent.
             self.take_back(lender);
         }
+        let parent = parent.filter(|_| !holder.own);
         let capped = self.beyond(parent.as_deref(), &wanted);
         let restrictions = Restrictions { capped, ..holder.restrictions.kept() };
         let reclaimed = restrictions.reclaimed.clone();

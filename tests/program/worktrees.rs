@@ -15,6 +15,48 @@ call = [{ name = "Bash", args = { command = "{1}" } }]
 text = "Bash said: {result}"
 
 [[when]]
+says = "spawn * on * to *"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "{1}", worktree = "{2}", task = "{3}" } }]
+[[when.step]]
+text = "SpawnPod said: {result}"
+
+[[when]]
+says = "spawn * to *"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "{1}", worktree = true, task = "{2}" } }]
+[[when.step]]
+text = "SpawnPod said: {result}"
+
+[[when]]
+says = "spawn * in *"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "{1}", worktree = "{1}", cwd = "{2}", task = "begin" } }]
+[[when.step]]
+text = "SpawnPod said: {result}"
+
+[[when]]
+says = "spawn * with a part and a working tree"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "{1}", worktree = "{1}", scope = [{ target = "part", permission = "write" }], task = "begin" } }]
+[[when.step]]
+text = "SpawnPod said: {result}"
+
+[[when]]
+says = "spawn * with a part"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "{1}", scope = [{ target = "part", permission = "write" }], task = "begin" } }]
+[[when.step]]
+text = "SpawnPod said: {result}"
+
+[[when]]
+says = "spawn * that reads"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "{1}", task = "begin" } }]
+[[when.step]]
+text = "SpawnPod said: {result}"
+
+[[when]]
 any = true
 text = "heard: {1}"
 "#;
@@ -47,14 +89,19 @@ fn new(bench: &Bench, line: &str) {
 
 /// Has the Pod run a command; its result as the model got it.
 fn run(bench: &Bench, pod: &str, command: &str) -> String {
+    result(bench, pod, &format!("run {command}"))
+}
+
+/// Sends a message to a Pod, which calls a tool; the result as the model got it.
+fn result(bench: &Bench, pod: &str, message: &str) -> String {
     let results = || -> Vec<Value> {
         let entries = bench.log(pod);
         entries.into_iter().filter(|entry| entry["kind"] == "tool_result").collect()
     };
     let before = results().len();
-    let sent = bench.yoi(&["send", pod, &format!("run {command}")]);
+    let sent = bench.yoi(&["send", pod, message]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
-    eventually("the command has ended", || results().len() > before && is(bench, pod, "idle"));
+    eventually("the call has ended", || results().len() > before && is(bench, pod, "idle"));
     results().pop().map(|result| result["item"].to_string()).unwrap_or_default()
 }
 
@@ -552,7 +599,7 @@ fn a_setup_command_that_was_cut_off_runs_again_in_a_directory_that_is_made_anew(
     signal(host.child.id(), "KILL");
     drop(host);
     fs::write(&go, "go\n").expect("a file");
-    let _host = bench.serve();
+    let host = bench.serve();
     eventually("it is reported", || is(&bench, "fix", "failed"));
     let why = bench.pod("fix").expect("it is listed")["why"].to_string();
     assert!(why.contains("is not there; :restore fix makes it"), "{why}");
@@ -566,4 +613,185 @@ fn a_setup_command_that_was_cut_off_runs_again_in_a_directory_that_is_made_anew(
         beside.map(|entry| entry.expect("an entry").path()).filter(|path| *path != tree).collect();
     let [aside] = &aside[..] else { panic!("{aside:?}") };
     assert!(aside.join("half").exists(), "what lay there is kept");
+    // So it is where a person deleted the directory.
+    assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
+    fs::remove_dir_all(&tree).expect("it is there");
+    fs::write(&go, "wait\n").expect("a file");
+    let mut restoring = bench.command(&["restore", "fix"]).spawn().expect("the program");
+    eventually("it is set up", || is_changed(&tree));
+    restoring.kill().expect("the client runs");
+    restoring.wait().expect("it ends");
+    signal(host.child.id(), "KILL");
+    drop(host);
+    fs::write(&go, "go\n").expect("a file");
+    let _host = bench.serve();
+    eventually("it is reported", || is(&bench, "fix", "failed"));
+}
+
+#[test]
+fn a_child_works_on_a_branch_of_its_own_beside_its_parent_which_merges_it() {
+    let (bench, host) = with_a_repository();
+    new(&bench, "new lead");
+    let task =
+        format!("run echo by the child >> file && {COMMIT} -a -m second && echo kept > loose");
+    let said = result(&bench, "lead", &format!("spawn kid on fix to {task}"));
+    let tree = tree(&bench, "kid");
+    assert!(
+        said.contains("on the branch fix") && said.contains(&tree.display().to_string()),
+        "{said}"
+    );
+    eventually("the child is done", || is(&bench, "kid", "idle") && tree.join("loose").exists());
+    assert_eq!(git(&bench.ws(), &["log", "--format=%s", "fix"]), "second\nfirst\n");
+    let path = tree.display();
+    let said = run(
+        &bench,
+        "lead",
+        &format!("ls {path}; echo mine >> other && git merge --quiet fix && cat file"),
+    );
+    assert!(said.contains("by the child") && said.contains("No such file"), "{said}");
+    let top = bench.ws().display().to_string();
+    let said = run(&bench, "kid", &format!("cat {top}/file; echo also >> loose"));
+    assert!(said.contains("No such file"), "{said}");
+    // A child of the child begins where the child is, and knows the repository of both.
+    let task = format!("run {COMMIT} --allow-empty -m third; git log --format=%s");
+    let said = result(&bench, "kid", &format!("spawn grand to {task}"));
+    assert!(said.contains("on the branch grand"), "{said}");
+    let of_grand = || git(&bench.ws(), &["log", "--format=%s", "grand"]);
+    eventually("it is done", || {
+        of_grand() == "third\nsecond\nfirst\n" && is(&bench, "grand", "idle")
+    });
+    let shown = bench.yoi(&["worktree", "show", "grand"]);
+    assert!(shown.out.contains(&top), "its repository is the first one: {shown:?}");
+    // All come back with what they may write, also under another host.
+    for _ in 0..2 {
+        assert_eq!(bench.yoi(&["stop", "lead", "--tree", "--yes"]).code, Some(0));
+        assert_eq!(bench.yoi(&["-c", "restore lead --tree"]).code, Some(0));
+    }
+    signal(host.child.id(), "KILL");
+    drop(host);
+    let _host = bench.serve();
+    for pod in ["lead", "kid", "grand"] {
+        eventually("it is back", || is(&bench, pod, "idle"));
+        let said = run(&bench, pod, "echo x >> mine && pwd");
+        assert!(said.contains("Exit 0"), "{pod}: {said}");
+    }
+    // The directory goes while the parent lives, and what is not committed is named first.
+    assert_eq!(bench.yoi(&["stop", "kid"]).code, Some(0));
+    let asked = bench.yoi(&["worktree", "drop", "kid"]);
+    assert!(asked.code != Some(0) && asked.err.contains("?? loose"), "{asked:?}");
+    assert_eq!(bench.yoi(&["worktree", "drop", "kid", "--yes"]).code, Some(0));
+    assert!(!tree.exists());
+    assert_eq!(bench.yoi(&["restore", "kid"]).code, Some(0));
+    let said = run(&bench, "kid", "cat file && touch there");
+    assert!(said.contains("by the child") && said.contains("Exit 0"), "{said}");
+}
+
+#[test]
+fn a_child_gets_a_working_tree_only_of_a_repository_that_its_parent_may_write_whole() {
+    let (bench, _host) = with_a_repository();
+    fs::create_dir(bench.ws().join("part")).expect("a directory");
+    new(&bench, "new lead");
+    let refused = |pod: &str, asked: &str, why: &str| {
+        let said = result(&bench, pod, &format!("spawn kid {asked}"));
+        assert!(said.contains(why), "{why}: {said}");
+        assert!(bench.pod("kid").is_none(), "{asked}");
+    };
+    refused("lead", "with a part and a working tree", "scope and worktree cannot be joined");
+    let elsewhere = bench.path("elsewhere");
+    fs::create_dir(&elsewhere).expect("a directory");
+    git(&elsewhere, &["init", "--quiet"]);
+    refused("lead", &format!("in {}", elsewhere.display()), "cannot give write on");
+    refused("lead", "on main to begin", "main");
+    let said = result(&bench, "lead", "spawn reader that reads");
+    assert!(said.contains("spawned pod"), "{said}");
+    eventually("it is there", || is(&bench, "reader", "idle"));
+    refused("reader", "to begin", "cannot give write on");
+    let said = result(&bench, "lead", "spawn part with a part");
+    assert!(said.contains("spawned pod"), "{said}");
+    refused("lead", "to begin", "has lent it to `part`");
+    assert_eq!(git(&bench.ws(), &["worktree", "list"]).lines().count(), 1);
+    let place = bench.path("home/state-worktrees");
+    let left = fs::read_dir(&place).map_or(0, |dir| dir.count());
+    assert_eq!(left, 0, "{place:?}");
+}
+
+#[test]
+fn a_host_that_is_killed_while_a_working_tree_of_a_child_is_made_leaves_nothing_of_the_child() {
+    let (bench, host) = with_a_repository();
+    let go = bench.ws().join(".git/description");
+    fs::write(&go, "wait\n").expect("a file");
+    let wait = format!("touch begun; grep -q go {} || sleep 600", go.display());
+    bench.settings(&format!("[worktree]\nsetup = '''{wait}'''\n"));
+    new(&bench, "new lead");
+    let asked = "spawn kid on fix to run touch done";
+    let sent = bench.yoi(&["send", "lead", asked]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let place = bench.path("home/state-worktrees");
+    let trees = || -> Vec<PathBuf> {
+        let dirs = fs::read_dir(&place).into_iter().flatten().flatten();
+        dirs.map(|dir| dir.path().join(bench.ws().file_name().expect("a name"))).collect()
+    };
+    eventually("it is set up", || trees().iter().any(|tree| tree.join("begun").exists()));
+    signal(host.child.id(), "KILL");
+    drop(host);
+    fs::write(&go, "go\n").expect("a file");
+    let _host = bench.serve();
+    eventually("the parent is back", || is(&bench, "lead", "paused"));
+    assert!(bench.pod("kid").is_none());
+    assert_eq!(trees(), [""; 0].map(PathBuf::from));
+    assert_eq!(git(&bench.ws(), &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(bench.yoi(&["cancel", "lead"]).code, Some(0));
+    // The branch is there already.
+    let said = result(&bench, "lead", asked);
+    assert!(said.contains("on the branch fix"), "{said}");
+    let tree = tree(&bench, "kid");
+    eventually("the child works", || tree.join("done").exists());
+}
+
+#[test]
+fn a_working_tree_that_is_made_while_commands_write_the_repository_stays_whole() {
+    let (bench, _host) = with_a_repository();
+    new(&bench, "new lead");
+    new(&bench, "new beside --worktree");
+    let waits = "run touch begun; until [ -e go ]; do sleep 0.1; done";
+    let places = [("lead", bench.ws()), ("beside", tree(&bench, "beside"))];
+    for (pod, place) in &places {
+        assert_eq!(bench.yoi(&["send", pod, waits]).code, Some(0));
+        eventually("it runs", || place.join("begun").exists());
+    }
+    new(&bench, "new fix --worktree");
+    for (pod, place) in &places {
+        fs::write(place.join("go"), "").expect("a file");
+        eventually("it has ended", || is(&bench, pod, "idle"));
+        let log = bench.log(pod);
+        let ended = log.iter().rev().find(|entry| entry["kind"] == "tool_result");
+        let said = ended.map(|entry| entry["item"].to_string()).unwrap_or_default();
+        assert!(said.contains("Exit 0") && !said.contains("worktrees"), "{pod}: {said}");
+    }
+    let said = run(&bench, "fix", &format!("{COMMIT} --allow-empty -m second && git status"));
+    assert!(said.contains("On branch fix"), "{said}");
+    assert_eq!(git(&bench.ws(), &["log", "--format=%s", "fix"]), "second\nfirst\n");
+}
+
+#[test]
+fn working_trees_that_are_made_at_once_are_all_whole() {
+    let (bench, _host) = with_a_repository();
+    let pods: Vec<String> = (0..6).map(|n| format!("p{n}")).collect();
+    let model = bench.model();
+    let make = |pod: &String| {
+        let line = format!("new {pod} --worktree");
+        bench.command(&["--model", &model, "-c", &line]).spawn().expect("the program")
+    };
+    let making: Vec<_> = pods.iter().map(make).collect();
+    for made in making {
+        let made = bench.finish(made);
+        assert_eq!(made.code, Some(0), "{made:?}");
+    }
+    let listed = bench.yoi(&["ls"]);
+    assert!(!format!("{listed:?}").contains("git for the working tree"), "{listed:?}");
+    for pod in &pods {
+        let said = run(&bench, pod, &format!("{COMMIT} --allow-empty -m {pod}"));
+        assert!(said.contains("Exit 0"), "{said}");
+        assert_eq!(git(&bench.ws(), &["log", "--format=%s", pod]), format!("{pod}\nfirst\n"));
+    }
 }

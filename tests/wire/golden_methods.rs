@@ -177,8 +177,18 @@ fn every_method_has_its_line() {
                 instruction: Some("be brief".into()),
                 effort: Some(Effort::Off),
                 cwd: Some("/w".into()),
+                worktree: None,
             }),
             r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","effort":"off","cwd":"/w"}}"#,
+        ),
+        (
+            Method::Spawn(SpawnPod {
+                name: "kid".into(),
+                task: "look".into(),
+                worktree: Some(NewWorktree { branch: Some("fix".into()) }),
+                ..SpawnPod::default()
+            }),
+            r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[],"worktree":{"branch":"fix"}}}"#,
         ),
         (
             Method::StopPods { tree: false, unless_busy: false, silent: false },

@@ -30,6 +30,9 @@ pub(crate) struct Resolved {
     /// Whether another Pod spawned it, so that a model chose its initial scope; true also after that Pod is deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) spawned: bool,
+    /// Whether its initial scope was made for it: its parent never had it, and lends nothing of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) own_scope: bool,
     /// The working tree of git that was made for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) worktree: Option<Worktree>,
@@ -55,6 +58,7 @@ impl Resolved {
                 Some(spawned) => *spawned != Value::Bool(false),
                 None => !config.is_object(),
             },
+            own_scope: value(config, "own_scope").unwrap_or(false),
             worktree: value(config, "worktree"),
         }
     }

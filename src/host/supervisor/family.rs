@@ -389,10 +389,12 @@ pub(crate) struct Stopped {
 
 /// The holder of a lease that a row describes.
 pub(super) fn holder(row: &PodRow) -> Holder {
+    let Resolved { spawned, own_scope: own, .. } = Resolved::read(&row.config);
     Holder {
         parent: row.parent.as_ref().map(PodName::key),
         wanted: row.scope.clone(),
-        spawned: Resolved::read(&row.config).spawned,
+        spawned,
+        own,
         live: row.wanted == Wanted::Live,
         turn: None,
         restrictions: row.restrictions.clone(),

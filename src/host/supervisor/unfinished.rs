@@ -2,7 +2,8 @@
 //! start removes what is left of them.
 
 use crate::disk::{self, DiskError};
-use crate::host::{Shared, listener};
+use crate::host::pod::resolved::Resolved;
+use crate::host::{Shared, listener, worktree};
 use crate::protocol::{PodName, SessionId};
 use crate::scope::lease::LeaseTable;
 use crate::session::{Files, is_begun};
@@ -26,6 +27,9 @@ pub(super) async fn clear(
             if has_task(shared, session).await {
                 shared.store.keep_session(session).await?;
                 continue;
+            }
+            if let Some(row) = rows.iter().find(|row| row.session == session) {
+                take_tree_back(shared, row).await;
             }
             remove(shared, &pod, table).await?;
             rows.retain(|row| row.session != session);
@@ -53,6 +57,13 @@ pub(crate) async fn has_task(shared: &Shared, session: SessionId) -> bool {
     let begun = tokio::task::spawn_blocking(move || is_begun(&files)).await;
     // A log that could not be read is kept.
     begun.unwrap_or(true)
+}
+
+/// Deletes the working tree that was made for a Pod in which the Pod never worked.
+async fn take_tree_back(shared: &Shared, row: &PodRow) {
+    if let Some(tree) = Resolved::read(&row.config).worktree.filter(|_| !shared.only_reads) {
+        worktree::take_back(shared, &tree, &row.env).await;
+    }
 }
 
 async fn remove(shared: &Shared, pod: &PodName, table: &mut LeaseTable) -> Result<(), StoreError> {

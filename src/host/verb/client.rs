@@ -177,11 +177,19 @@ impl Asker {
     }
 
     async fn spawn(self, spawn: SpawnPod) -> Result<Event, Refusal> {
-        let SpawnPod { name, task, scope, cwd, profile: None, instruction: None, effort: None } =
-            spawn
+        let SpawnPod {
+            name,
+            task,
+            scope,
+            cwd,
+            profile: None,
+            instruction: None,
+            effort: None,
+            worktree: None,
+        } = spawn
         else {
             return Err(Refusal::invalid(
-                "an MCP client chooses no profile, no effort and no instruction",
+                "an MCP client chooses no profile, no effort, no instruction and no working tree",
             ));
         };
         let name = PodName::parse(&name).map_err(|e| Refusal::invalid(e.to_string()))?;

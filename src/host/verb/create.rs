@@ -6,7 +6,8 @@ use crate::host::paths::canonical;
 use crate::host::pod::Handle;
 use crate::host::pod::resolved::Resolved;
 use crate::host::verb::Cx;
-use crate::protocol::{PodName, Refusal, SessionId, now_ms};
+use crate::host::worktree::{self, Top, Worktree};
+use crate::protocol::{NewWorktree, PodName, Refusal, SessionId, now_ms};
 use crate::scope::Scope;
 use crate::scope::lease::Restrictions;
 use crate::store::{PodRow, Wanted};
@@ -69,6 +70,18 @@ pub(super) fn profile(
             Err(Refusal::invalid(text))
         }
     }
+}
+
+/// Plans the working tree of a new Pod.
+pub(super) async fn plan_tree(
+    top: Top,
+    pod: PodName,
+    asked: NewWorktree,
+    cx: &Cx,
+) -> Result<Worktree, Refusal> {
+    let (place, at) = (cx.shared.dirs.worktrees(), top.path.clone());
+    let planned = cx.files(&at, move || worktree::plan(&place, top, &pod, asked)).await?;
+    planned.map_err(Refusal::invalid)
 }
 
 /// Takes back a Pod that could not become live: its name is free again.

@@ -77,7 +77,8 @@ fn forked(row: &PodRow, name: PodName) -> PodRow {
         session: SessionId::new(),
         segment: None,
         // The working tree stays that of the source: one Pod alone decides what becomes of it.
-        config: Resolved { worktree: None, ..Resolved::read(&row.config) }.value(),
+        config: Resolved { own_scope: false, worktree: None, ..Resolved::read(&row.config) }
+            .value(),
         created: now,
         since: now,
         seen: true,

@@ -3,13 +3,14 @@
 use crate::config::model_select::WantedModel;
 use crate::config::settings::Settings;
 use crate::config::workspace::{Access, Workspace};
+use crate::host::Shared;
 use crate::host::models::{self, Found, Local, Search};
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
 use crate::host::supervisor::{Doing, Mark};
 use crate::host::verb::create::{self, Plan};
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::host::{Shared, worktree};
+use crate::host::worktree::{self, Top};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, NewWorktree, PodName, Refusal};
 use crate::run::WORK;
@@ -52,13 +53,15 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
         }
     };
     drop(reserved);
+    let tree = plan.resolved.worktree.clone();
     let created = cx.family(move |family| {
         let name = family.free_name(asked, &base)?;
         let (row, env) = (plan.row(name), plan.env);
         Ok(family.create(row, Birth::New { env }))
     });
     // The mark lasts until the Pod is live.
-    let (handle, _mark) = match (created.await, wanted) {
+    let created = created.await.inspect_err(|_| tree.iter().for_each(worktree::give_up));
+    let (handle, _mark) = match (created, wanted) {
         (Err(refusal), Some(name)) => {
             // A caller that is refused because the name is taken finds the Pod of that name in the list.
             cx.settled(&name).await?;
@@ -102,10 +105,8 @@ async fn in_worktree(
             format!("no working tree is made of {}, which is read only", plan.workspace.display());
         return Err(Refusal::invalid(text));
     }
-    let (place, top, pod) = (cx.shared.dirs.worktrees(), plan.workspace.clone(), name.clone());
-    let planned = cx.files(&plan.workspace, move || worktree::plan(&place, &top, &pod, asked));
-    let planned = planned.await?;
-    let tree = planned.map_err(Refusal::invalid)?;
+    let top = Top { path: plan.workspace.clone(), repository: None };
+    let tree = create::plan_tree(top, name.clone(), asked, cx).await?;
     let rule = Rule::new(tree.path.clone(), Permission::Write);
     plan.scope = Scope { allow: vec![rule], deny: Vec::new() }.with_deny(cx.shared.dirs.own());
     plan.cwd.clone_from(&tree.path);
@@ -139,6 +140,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
         instruction: profile.instruction,
         directory_id: None,
         spawned: false,
+        own_scope: false,
         worktree: None,
     };
     let asked = match new.scope {

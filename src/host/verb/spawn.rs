@@ -12,8 +12,9 @@ use crate::host::pod::{Birth, Fact, Handle, Parental};
 use crate::host::supervisor::{Family, unfinished};
 use crate::host::verb::create::{self, Plan};
 use crate::host::verb::{Caller, Cx, Verb};
+use crate::host::worktree::{self, Top};
 use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal, SpawnPod};
-use crate::scope::{Rule, Scope};
+use crate::scope::{Permission, Rule, Scope};
 use crate::trace::OrLog as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,16 +32,25 @@ impl Verb for SpawnPod {
         let checking = asked.clone();
         let scope = cx.family(move |family| checking.check(family)).await?;
         let parental = parent.parental().await?;
-        let plan = plan(&self, &parent.name, parental, scope, &cx).await?;
+        let plan = match asked.top.clone() {
+            None => plan(&self, &parent.name, parental, scope, &cx).await?,
+            Some(top) => plan_in_tree(&self, &asked, top, parental, scope, &cx).await?,
+        };
+        let tree = plan.resolved.worktree.clone();
         let created = cx.family(move |family| {
             // The family may have changed since the first check.
             asked.check(family)?;
             let (row, env) = (plan.row(asked.name), plan.env);
             Ok(family.create(row, Birth::Child { env }))
         });
-        let (child, _mark) = created.await?;
+        let created = created.await;
+        let (child, _mark) = created.inspect_err(|_| tree.iter().for_each(worktree::give_up))?;
         crate::crash_point!("spawn-stored");
-        if let Err(refusal) = first_message(&child, &parent.name, self.task).await {
+        let begun = match worktree::ready(&cx.shared, &child).await {
+            Ok(()) => first_message(&child, &parent.name, self.task).await,
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = begun {
             crate::crash_point!("spawn-refused");
             return Err(undo(&cx, &child, refusal).await);
         }
@@ -58,6 +68,8 @@ struct Asked {
     name: PodName,
     /// Empty: read of what the parent may read.
     rules: Vec<Rule>,
+    /// The top of the repository from which a working tree for it is made.
+    top: Option<PathBuf>,
 }
 
 impl Asked {
@@ -77,7 +89,16 @@ impl Asked {
             let target = create::scope_target(&rule.target, from, cx).await?;
             rules.push(Rule { target, ..rule.clone() });
         }
-        Ok(Self { parent: parent.clone(), name, rules })
+        let top = match &new.worktree {
+            None => None,
+            Some(_) if !rules.is_empty() => {
+                return Err(Refusal::invalid(
+                    "scope and worktree cannot be joined: a child with a working tree works in that alone",
+                ));
+            }
+            Some(_) => Some(top_of(new.cwd.as_deref(), from, cx).await?),
+        };
+        Ok(Self { parent: parent.clone(), name, rules, top })
     }
 
     /// Whether the parent may have this child now; the child's scope.
@@ -85,17 +106,28 @@ impl Asked {
         let parent = family.live(&self.parent)?.name;
         family.must_not_be_stopping(&parent)?;
         must_be_free(family, &self.name, &parent)?;
-        let rules = match self.rules.is_empty() {
-            true => readable(family, &parent)?,
-            false => self.rules.clone(),
+        let rules = match &self.top {
+            // With its working tree a child writes what a commit needs of the repository.
+            Some(top) => vec![Rule::new(top, Permission::Write)],
+            None if self.rules.is_empty() => readable(family, &parent)?,
+            None => self.rules.clone(),
         };
         for rule in &rules {
             let lent = family.table.may_lend(&parent.key(), rule);
             lent.map_err(|why| family.not_within(&parent, rule, &why))?;
         }
         within_limits(family, &parent)?;
+        let rules = if self.top.is_some() { Vec::new() } else { rules };
         Ok(family.table.child_scope(&parent.key(), rules))
     }
+}
+
+/// The top of the repository that a call means, by the directory that it names or that of the parent.
+async fn top_of(cwd: Option<&Path>, from: &Path, cx: &Cx) -> Result<PathBuf, Refusal> {
+    let cwd = cwd.map_or(from.to_owned(), |cwd| from.join(cwd));
+    let at = canonical(cx, &cwd).await?;
+    let (dir, env) = (at.clone(), cx.shared.env.clone());
+    cx.files(&at, move || Workspace::root_of(&dir, &env)).await
 }
 
 /// Rules to read what a Pod may read and lend, none inside another.
@@ -176,6 +208,36 @@ async fn plan(
     Ok(Plan { parent, cwd, workspace, resolved, scope, env, ephemeral: false })
 }
 
+/// Everything but the name of a child that works in a working tree of its own: it is made from the repository of its parent's,
+/// if that has one, and begins at the commit of the parent's.
+async fn plan_in_tree(
+    new: &SpawnPod,
+    asked: &Asked,
+    top: PathBuf,
+    parental: Parental,
+    scope: Scope,
+    cx: &Cx,
+) -> Result<Plan, Refusal> {
+    let of_parent = parental.resolved.worktree.as_ref().filter(|tree| tree.path == top);
+    let repository = of_parent.map(|tree| tree.repository.clone());
+    let is_of_parents = repository.is_some() || top.starts_with(&parental.workspace);
+    let workspace = if is_of_parents { parental.workspace.clone() } else { top.clone() };
+    let resolved = child_config(new, &asked.parent, &parental, &top, cx).await?;
+    let wanted = new.worktree.clone().unwrap_or_default();
+    let tree =
+        create::plan_tree(Top { path: top, repository }, asked.name.clone(), wanted, cx).await?;
+    let allow = vec![Rule::new(tree.path.clone(), Permission::Write)];
+    Ok(Plan {
+        parent: Some(asked.parent.clone()),
+        cwd: tree.path.clone(),
+        workspace,
+        resolved: Resolved { own_scope: true, worktree: Some(tree), ..resolved },
+        scope: Scope { allow, ..scope },
+        env: parental.env,
+        ephemeral: false,
+    })
+}
+
 /// The directory that the call names.
 async fn asked_cwd(asked: &Path, scope: &Scope, cx: &Cx) -> Result<PathBuf, Refusal> {
     let refuse = |why: &str| Refusal::invalid(format!("cwd {}: {why}", asked.display()));
@@ -227,7 +289,7 @@ async fn child_config(
     };
     let mut resolved = parental.resolved.clone();
     resolved.spawned = true;
-    resolved.worktree = None;
+    (resolved.own_scope, resolved.worktree) = (false, None);
     resolved.model = inherited(resolved.model.as_ref(), parent);
     if let Some((name, profile)) = profile {
         if let Some(spec) = profile.model.as_ref().and_then(Names::first) {
@@ -291,6 +353,7 @@ async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
     if unfinished::has_task(&cx.shared, child.session).await {
         return keep(cx, child, &refusal).await;
     }
+    worktree::undo(&cx.shared, child).await;
     let removed = name.clone();
     let removed = cx.family(move |family| {
         family.remove(&removed);

@@ -37,8 +37,8 @@ git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"
 set -- worktree add --quiet --no-checkout --lock --reason yoi
 if git show-ref --verify --quiet "refs/heads/$YOI_BRANCH"; then
   git "$@" -- "$YOI_TREE" "$YOI_BRANCH" || exit
-elif git rev-parse --quiet --verify 'HEAD^{commit}' >/dev/null; then
-  git "$@" --no-track -b "$YOI_BRANCH" -- "$YOI_TREE" HEAD || exit
+elif head=$(command git --git-dir="$YOI_FROM" rev-parse --quiet --verify 'HEAD^{commit}'); then
+  git "$@" --no-track -b "$YOI_BRANCH" -- "$YOI_TREE" "$head" || exit
 else
   command -v git >/dev/null || exit 127
   echo 'the repository has no commit yet: make one first'; exit 1
@@ -245,14 +245,20 @@ impl Git<'_> {
         let checks_out = checks_out.then(|| self.tree.path.clone());
         let view = Some(CommandView { in_background: only_reads, checks_out, ..view });
         let text = |path: &Path| path.display().to_string();
-        let own_dir = self.repository().map(|(own, _)| text(&own)).unwrap_or_default();
+        let own_dir = |top: &Path| repository_of(top).map(|(own, _)| text(&own));
+        let repository = own_dir(&self.tree.repository).unwrap_or_default();
+        let from = match &self.tree.from {
+            Some(from) => own_dir(from).unwrap_or_default(),
+            None => repository.clone(),
+        };
         let start = self.tree.start.clone().unwrap_or_else(|| "HEAD".into());
         env.extend([
             ("PATH".into(), PATH.into()),
             ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
             // It would start programs that the repository names, to get what is missing in it.
             ("GIT_NO_LAZY_FETCH".into(), "1".into()),
-            ("YOI_REPOSITORY".into(), own_dir),
+            ("YOI_REPOSITORY".into(), repository),
+            ("YOI_FROM".into(), from),
             ("YOI_TREE".into(), text(&self.tree.path)),
             ("YOI_BRANCH".into(), self.tree.branch.clone()),
             ("YOI_START".into(), start),

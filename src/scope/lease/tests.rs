@@ -245,9 +245,39 @@ fn what_a_rule_opened_ends_with_it_for_the_pods_above_too_and_lasts_where_it_is_
     assert_eq!(table.fault(), None);
 }
 
+#[test]
+fn what_was_made_for_a_child_is_the_childs_alone_whoever_above_it_lives() {
+    let mut table = family();
+    let made = holder(Some("c"), vec![write("/made")], 9);
+    table.add("own", Holder { own: true, ..made });
+    table.go_live("own");
+    let is_its = |table: &LeaseTable| {
+        assert_eq!(writes(table, "/made/x"), ["own"]);
+        assert!(!table.leases().any(|lease| lease.rule.overlaps(&write("/made"))));
+        assert_eq!(table.fault(), None);
+    };
+    is_its(&table);
+    table.stop("c");
+    is_its(&table);
+    table.stop("own");
+    assert_eq!(writes(&table, "/made/x"), [""; 0], "nobody above it gets it");
+    table.go_live("own");
+    is_its(&table);
+    table.go_live("c");
+    table.remove("c");
+    is_its(&table);
+    let part = holder(Some("own"), vec![write("/made/a")], 10);
+    table.add("below", part);
+    table.go_live("below");
+    assert_eq!(writes(&table, "/made/a"), ["below"], "it lends of it as of any scope");
+    assert!(!table.mend());
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Spawn(usize, usize, Vec<usize>),
+    /// A child whose scope was made for it.
+    SpawnOwn(usize, usize, usize),
     Live(usize),
     Stop(usize),
     Lend(usize, usize, usize),
@@ -279,6 +309,7 @@ fn step() -> impl Strategy<Value = Step> {
     let rules = prop::collection::vec(path.clone(), 1..3);
     prop_oneof![
         3 => (name.clone(), name.clone(), rules).prop_map(|(a, b, c)| Step::Spawn(a, b, c)),
+        1 => (name.clone(), name.clone(), 0..PATHS.len()).prop_map(|(a, b, c)| Step::SpawnOwn(a, b, c)),
         3 => name.clone().prop_map(Step::Live),
         3 => name.clone().prop_map(Step::Stop),
         2 => (name.clone(), name.clone(), path.clone()).prop_map(|(a, b, c)| Step::Lend(a, b, c)),
@@ -312,6 +343,14 @@ fn apply(table: &mut LeaseTable, step: &Step, n: u64) {
                 return;
             }
             table.go_live(child);
+        }
+        Step::SpawnOwn(parent, child, path) => {
+            let (parent, child) = (NAMES[parent], NAMES[child]);
+            if table.holder(child).is_none() && table.is_live(parent) {
+                let made = holder(Some(parent), vec![numbered(path)], n);
+                table.add(child, Holder { own: true, ..made });
+                table.go_live(child);
+            }
         }
         Step::Live(name) => table.go_live(NAMES[name]),
         Step::Stop(name) => drop(table.stop(NAMES[name])),
@@ -397,6 +436,15 @@ fn apply_slowly(slow: &mut Slow, table: &LeaseTable, step: &Step, n: u64) {
                 return;
             }
             slow.go_live_all(&[child.to_owned()]);
+        }
+        Step::SpawnOwn(parent, child, path) => {
+            let (parent, child) = (NAMES[parent], NAMES[child]);
+            let is_live = slow.holders.get(parent).is_some_and(|parent| parent.live);
+            if !slow.holders.contains_key(child) && is_live {
+                let made = holder(Some(parent), vec![numbered(path)], n);
+                slow.holders.insert(child.into(), Holder { own: true, ..made });
+                slow.go_live_all(&[child.to_owned()]);
+            }
         }
         Step::Live(name) => slow.go_live_all(&[NAMES[name].to_owned()]),
         Step::Stop(name) => drop(slow.stop_all(&[NAMES[name].to_owned()])),

@@ -1,7 +1,7 @@
 //! `SpawnPod`: a child of one's own.
 
 use crate::protocol::method::SpawnPod;
-use crate::protocol::{Effort, Event, Method, PodName};
+use crate::protocol::{Effort, Event, Method, NewWorktree, PodName};
 use crate::scope::{Permission, Rule};
 use crate::tools::fault::Fault;
 use crate::tools::pods::{self, HostRequest, Verb};
@@ -14,7 +14,8 @@ pub const DESCRIPTION: &str = "Starts a child Pod: another agent that works on i
 you. It sees nothing of your conversation, so the task must say everything it needs. You lend it a \
 part of your scope. Write that you lend you do not have until the child stops, and one child alone \
 can have it: two that build take a directory of the build each, below the /tmp that each Pod has \
-for itself. Returns as soon as \
+for itself. With worktree in place of scope it has a working tree of git of its own, which begins at your last commit: \
+it builds and commits there beside you, and you merge its branch with git merge in your directory. Returns as soon as \
 the child has its task and does not wait for the work: a notification with its last message, to \
 8 kB, tells you when it ended a turn. Write to it with SendToPod, end it with StopPod.";
 
@@ -37,6 +38,26 @@ pub struct Input {
     effort: Option<Effort>,
     /// Its working directory; yours when it may read that, else its first target.
     cwd: Option<PathBuf>,
+    /// In place of scope: a new working tree of the repository of your working directory, or of cwd, which you must
+    /// be allowed to write whole. The name of its branch, which begins at your commit if it is new; or true for a branch
+    /// with the name of the child.
+    worktree: Option<Worktree>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected true or the name of a branch")]
+enum Worktree {
+    Own(bool),
+    On(String),
+}
+
+impl From<Worktree> for Option<NewWorktree> {
+    fn from(asked: Worktree) -> Self {
+        match asked {
+            Worktree::Own(own) => own.then(NewWorktree::default),
+            Worktree::On(branch) => Some(NewWorktree { branch: Some(branch) }),
+        }
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -76,20 +97,27 @@ pub const VERB: Verb = Verb {
     tell,
     refused: pods::plain,
     patience: pods::PATIENCE,
-    late: "the host has not started it within 10 s; ListPods shows whether it is there",
+    late: "the host has not started it in time; ListPods shows whether it is there",
 };
 
 fn request(arguments: &str, me: &PodName) -> Result<HostRequest, Fault> {
-    let Input { name, task, scope, profile, instruction, effort, cwd } =
+    let Input { name, task, scope, profile, instruction, effort, cwd, worktree } =
         input::parse("SpawnPod", arguments)?;
     let scope = scope.into_iter().map(Rule::from).collect();
     let named = name.clone();
-    let method = Method::Spawn(SpawnPod { name, task, scope, profile, instruction, effort, cwd });
+    let worktree = worktree.and_then(Into::into);
+    let method =
+        Method::Spawn(SpawnPod { name, task, scope, profile, instruction, effort, cwd, worktree });
     Ok(HostRequest { pod: me.clone(), named, method })
 }
 
 fn tell(_named: &str, event: Event) -> Option<Output> {
     let Event::Spawned { info, socket } = event else { return None };
     let summary = format!("spawned pod `{}` listening on {}", info.name, socket.display());
-    Some(Output::line(summary))
+    let Some(tree) = info.worktree else { return Some(Output::line(summary)) };
+    let mut lines =
+        vec![format!("it works in {} on the branch {}", tree.path.display(), tree.branch)];
+    // Such as how the setup command of the project failed.
+    lines.extend(info.notes);
+    Some(Output::with(summary, lines.join("\n")))
 }

@@ -48,7 +48,8 @@ impl Slow {
             return Err(NotLent::Outside);
         }
         if let Some(deny) = held.deny.iter().find(|deny| refuses(deny, rule)) {
-            if let Some(lease) = self.lent_by(lender).find(|lease| lease.rule.overlaps(deny)) {
+            let takes = |lease: &&Lease| lease.takes() && lease.rule.overlaps(deny);
+            if let Some(lease) = self.lent_by(lender).find(takes) {
                 let (to, has) = (lease.borrower.clone(), self.keeper(lease, rule));
                 return Err(NotLent::LentTo { to, has });
             }
@@ -89,8 +90,8 @@ impl Slow {
 
     fn enter(&mut self, key: &str) {
         let Some(holder) = self.holders.get(key).filter(|holder| !holder.live) else { return };
-        let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
-        let lender = self.live_ancestor(key);
+        let (parent, wanted, own) = (holder.parent.clone(), holder.wanted.clone(), holder.own);
+        let (parent, lender) = if own { (None, None) } else { (parent, self.live_ancestor(key)) };
         if let Some(lender) = &lender
             && wanted.allow.iter().any(|rule| self.is_disputed(key, lender, rule))
         {

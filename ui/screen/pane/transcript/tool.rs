@@ -312,7 +312,12 @@ fn spawned(arguments: &Map<String, Value>) -> String {
     let rules = arguments.get("scope").and_then(Value::as_array).into_iter().flatten();
     let lent = rules.map(|rule| format!("{} {}", text(rule, "permission"), text(rule, "target")));
     let of = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
-    let about = lent.chain([of("task")]).filter(|words| !words.is_empty());
+    let tree = match arguments.get("worktree") {
+        Some(Value::Bool(true)) => "working tree".to_owned(),
+        Some(Value::String(branch)) => format!("working tree {branch}"),
+        _ => String::new(),
+    };
+    let about = lent.chain([tree, of("task")]).filter(|words| !words.is_empty());
     format!("{}  {}", of("name"), about.collect::<Vec<_>>().join(" · "))
 }
 
@@ -371,6 +376,8 @@ mod tests {
         let spawn =
             r#"{"name":"scout","task":"look","scope":[{"target":"/r","permission":"read"}]}"#;
         assert_eq!(said("SpawnPod", spawn).as_deref(), Some("scout  read /r · look"));
+        let spawn = r#"{"name":"kid","task":"mend","worktree":"fix"}"#;
+        assert_eq!(said("SpawnPod", spawn).as_deref(), Some("kid  working tree fix · mend"));
         let send = r#"{"body":"hi","to":["bob","pi-1"],"re":"7"}"#;
         assert_eq!(said("agent_send", send).as_deref(), Some(r#"["bob","pi-1"]  hi"#));
         let stop = r#"{"tree":true,"name":"scout"}"#;
