@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 /// Approval requests of all Pods, the decisions on them, and the rules that decisions leave behind.
 mod approvals;
@@ -234,6 +234,9 @@ pub(crate) struct Inner {
     pub(crate) matters: watch::Sender<absent_person::Matters>,
     /// Changes when a turn to write has ended, and when the family or what its Pods hold has changed.
     pub(crate) turns: watch::Sender<()>,
+    /// One command of git at a time changes the list of working trees of a repository: git fails at an entry that another
+    /// one is just writing.
+    pub(crate) worktree_lists: Semaphore,
 }
 
 impl std::ops::Deref for Shared {
@@ -312,6 +315,7 @@ impl Shared {
             attached: watch::Sender::default(),
             matters: watch::Sender::default(),
             turns: watch::Sender::default(),
+            worktree_lists: Semaphore::new(1),
         }));
         Ok((shared, requests))
     }

@@ -210,6 +210,8 @@ impl Git<'_> {
         let home = self.tree.home().to_owned();
         let writes = vec![repository, home.clone()];
         let rights = Rights { writes, needs, ..Rights::default() };
+        // It is never closed.
+        let _one_at_a_time = self.shared.worktree_lists.acquire().await;
         self.run(program, rights, &home, TO_MAKE).await
     }
 
