@@ -306,8 +306,8 @@ impl Pod {
                 let in_flight = self.publisher.in_flight_tail();
                 let _ = answer.send(View { in_flight, ..self.view() });
             }
-            PodRequest::KeepWorktree { tree, answer } => {
-                let _ = answer.send(self.keep_worktree(Some(*tree)).await);
+            PodRequest::ChangeWorktree { change, answer } => {
+                let _ = answer.send(self.change_worktree(change).await);
             }
             PodRequest::CommandContext { answer } => {
                 let _ = answer.send(self.command_context().await);

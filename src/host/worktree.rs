@@ -12,12 +12,19 @@ use crate::protocol::{
     LinesChanged, NewWorktree, PodName, Refusal, State, WorktreeInfo, WorktreeState,
 };
 use crate::sandbox::repository_of;
-use git::{Git, Loss, Report};
+pub(crate) use git::Loss;
+use git::{Git, Report};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+/// How long git may take to compare a working tree with its branch, if a person waits for it.
+const TO_SHOW: Duration = Duration::from_secs(600);
+/// And if it only counts lines.
+const TO_COUNT: Duration = Duration::from_secs(30);
 /// The most numbers that are tried behind the name of a Pod.
 const NUMBERS: u32 = 1000;
 
@@ -46,7 +53,40 @@ pub(crate) struct Worktree {
     pub(crate) setup: Option<String>,
 }
 
+/// What becomes of a working tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It is complete: the commit at which it begins, and [`Worktree::setup`].
+    Made {
+        commit: String,
+        setup: Option<String>,
+    },
+    Kept,
+    /// It is deleted. Its branch is the one that was checked out last.
+    Dropped {
+        branch: String,
+        loss: Loss,
+    },
+}
+
 impl Worktree {
+    /// It as it is after a change.
+    pub(crate) fn changed(self, change: Change) -> Result<Self, Refusal> {
+        Ok(match change {
+            Change::Made { commit, setup } => {
+                let start = self.start.or(Some(commit));
+                Self { start, made: true, setup, ..self }
+            }
+            Change::Kept => Self { kept: true, ..self },
+            Change::Dropped { loss: Loss::Refused, .. } if self.kept => {
+                return Err(Refusal::invalid("it was kept with :worktree keep"));
+            }
+            Change::Dropped { branch, loss: _ } => {
+                Self { made: false, branch, setup: None, ..self }
+            }
+        })
+    }
+
     /// The directory that was made for it alone.
     fn home(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
@@ -73,12 +113,20 @@ pub(crate) fn plan(
     pod: &PodName,
     asked: NewWorktree,
 ) -> Result<Worktree, String> {
-    if repository_of(&top.path).is_none() {
+    let shown = top.path.display();
+    let Some((own, shared)) = repository_of(&top.path) else {
         return Err(format!(
-            "the workspace {} is not in a git repository of yours, or not the top of one, so no working tree can be made: \
-             cwd names the top of a repository; `git init` and a first commit make one",
-            top.path.display()
+            "no working tree can be made: {shown} is not the top of a git repository of yours; cwd names one, and `git init` \
+             and a first commit make one"
         ));
+    };
+    if own == shared && !own.starts_with(&top.path) {
+        return Err(format!(
+            "{shown} is a submodule, and git makes no further working tree of one: clone it, and name the clone as cwd"
+        ));
+    }
+    if top.path.as_os_str().as_bytes().contains(&b'\n') {
+        return Err(format!("no working tree is made of {shown}, whose name has a line break"));
     }
     let (repository, from) = match top.repository {
         Some(repository) => (repository, Some(top.path)),
@@ -113,24 +161,29 @@ fn new_directory(place: &Path, pod: &PodName) -> Result<PathBuf, String> {
     Err(format!("every directory like {} is taken", place.join(pod.as_str()).display()))
 }
 
-/// Makes the working tree of a Pod that is to become live, unless it is there.
-pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<(), Refusal> {
+/// Makes the working tree of a Pod that is to become live, unless it is there. What a person has to know of it.
+pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<Vec<String>, Refusal> {
     let Parental { resolved, env, .. } = pod.parental().await?;
-    let Some(mut tree) = resolved.worktree else { return Ok(()) };
+    let Some(tree) = resolved.worktree else { return Ok(Vec::new()) };
+    let git = Git { shared, env: &env, tree: &tree };
     if tree.made && fs::symlink_metadata(&tree.path).is_ok() {
-        return Ok(());
+        return Ok(git.must_belong().err().map(|why| why.message).into_iter().collect());
     }
+    let mut notes = Vec::new();
     if shared.only_reads {
-        return Ok(());
+        return Ok(notes);
     }
-    if std::mem::take(&mut tree.made) {
+    if tree.made {
         // A person deleted it: what is made in its place is not complete until the end.
-        pod.keep_worktree(tree.clone()).await?;
+        let branch = tree.branch.clone();
+        pod.change_worktree(Change::Dropped { branch, loss: Loss::Agreed }).await?;
     }
     if fs::symlink_metadata(&tree.path).is_ok() {
+        git.must_not_be_by_hand()?;
         // What git left there when it was cut off, or what a person put there: it is not deleted.
         let aside = set_aside(&tree)?;
-        shared.add_notice(format!(
+        detach(&aside)?;
+        notes.push(format!(
             "{} was not complete and is made anew; what lay there is {}",
             tree.path.display(),
             aside.display()
@@ -139,11 +192,17 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<(), Refusal> 
     let home = tree.home();
     fs::create_dir_all(home)
         .map_err(|error| Refusal::internal(format!("{}: {error}", home.display())))?;
-    let git = Git { shared, env: &env, tree: &tree };
     git.forget(Loss::Refused).await?;
-    let start = tree.start.clone().or(Some(git.make().await?));
+    let (commit, is_new_branch) = git.make().await?;
+    if let (Some(start), true) = (&tree.start, is_new_branch) {
+        notes.push(format!(
+            "its branch {} was gone and is made anew at {commit}; it began at {start} before",
+            tree.branch
+        ));
+    }
     let setup = setup::run(shared, pod).await;
-    pod.keep_worktree(Worktree { start, made: true, setup, ..tree }).await
+    pod.change_worktree(Change::Made { commit, setup }).await?;
+    Ok(notes)
 }
 
 /// Takes back the directory of a working tree that was planned for a Pod which was not stored.
@@ -161,8 +220,17 @@ pub(crate) async fn undo(shared: &Shared, pod: &Handle) {
 
 /// The same for a Pod that is known from the store alone.
 pub(crate) async fn take_back(shared: &Shared, tree: &Worktree, env: &Env) {
+    delete_new(&Git { shared, env, tree }, None).await;
+}
+
+/// Deletes a working tree in which no Pod has worked, and the branch that was made for it, if it is at this commit still.
+async fn delete_new(git: &Git<'_>, new_branch: Option<&str>) {
+    let Git { shared, env, tree } = *git;
     let deleted = async {
         delete_directory(shared, tree, &tree.path).await?;
+        if let Some(commit) = new_branch {
+            git.delete_branch(commit).await?;
+        }
         forget(shared, env, tree, Loss::Refused).await
     };
     if let Err(why) = deleted.await {
@@ -183,6 +251,17 @@ fn set_aside(tree: &Worktree) -> Result<PathBuf, Refusal> {
     fs::rename(&tree.path, &aside)
         .map_err(|error| Refusal::internal(format!("{}: {error}", tree.path.display())))?;
     Ok(aside)
+}
+
+/// Has a directory be no working tree any more: the record that it names is that of another one soon.
+fn detach(aside: &Path) -> Result<(), Refusal> {
+    let (git, former) = (aside.join(".git"), aside.join("git-was"));
+    match fs::rename(&git, &former) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Refusal::internal(format!("{}: {error}", git.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Removes what the repository has of a working tree that is deleted, and the directory in which it lay.
@@ -239,9 +318,23 @@ fn must_be_alone(shared: &Shared, name: &PodName, tree: &Worktree) -> Result<(),
     )))
 }
 
+/// The top of the working tree made by yoi in which a directory lies, canonical.
+pub(crate) fn top_of(place: &Path, dir: &Path) -> Option<PathBuf> {
+    let place = place.canonicalize().ok()?;
+    let mut inside = dir.strip_prefix(&place).ok()?.components();
+    Some(place.join(inside.next()?).join(inside.next()?))
+}
+
+/// Another Pod, live or stopped, whose working directory is in a working tree.
+fn other_in(shared: &Shared, name: &PodName, tree: &Worktree) -> Option<PodName> {
+    let members = shared.members.borrow().clone();
+    let mut others = members.0.values().filter(|pod| pod.name != *name);
+    others.find(|pod| pod.info.borrow().cwd.starts_with(&tree.path)).map(|pod| pod.name.clone())
+}
+
 /// What lists show of a working tree now; `None` if git cannot say it.
 pub(crate) async fn counted(shared: &Shared, env: &Env, tree: &Worktree) -> Option<WorktreeInfo> {
-    let report = Git { shared, env, tree }.look().await;
+    let report = Git { shared, env, tree }.look(TO_COUNT).await;
     let report = report.inspect_err(|why| tracing::debug!("a working tree: {why}")).ok()?;
     Some(info_of(tree, &report))
 }
@@ -259,26 +352,32 @@ pub(crate) async fn state(shared: &Shared, pod: &Handle) -> Result<WorktreeState
     state_of(shared, &env, &tree).await
 }
 
+/// The state of a working tree of which git was not asked.
+fn unknown(tree: &Worktree) -> WorktreeState {
+    WorktreeState {
+        info: tree.info(),
+        repository: tree.repository.clone(),
+        is_there: false,
+        kept: tree.kept,
+        ahead: 0,
+        commits: Vec::new(),
+        unsaved: Vec::new(),
+        setup: tree.setup.clone(),
+        stays: None,
+        digest: String::new(),
+    }
+}
+
 async fn state_of(shared: &Shared, env: &Env, tree: &Worktree) -> Result<WorktreeState, Refusal> {
     let is_there = tree.made && fs::symlink_metadata(&tree.path).is_ok();
-    let (repository, kept, setup) = (tree.repository.clone(), tree.kept, tree.setup.clone());
+    let unknown = WorktreeState { is_there, ..unknown(tree) };
     if !is_there {
-        let (info, unsaved, digest) = (tree.info(), Vec::new(), String::new());
-        return Ok(WorktreeState {
-            info,
-            repository,
-            is_there,
-            kept,
-            ahead: 0,
-            unsaved,
-            setup,
-            digest,
-        });
+        return Ok(unknown);
     }
-    let report = Git { shared, env, tree }.look().await?;
+    let report = Git { shared, env, tree }.look(TO_SHOW).await?;
     let info = info_of(tree, &report);
-    let Report { ahead, unsaved, digest, .. } = report;
-    Ok(WorktreeState { info, repository, is_there, kept, ahead, unsaved, setup, digest })
+    let Report { ahead, commits, unsaved, digest, .. } = report;
+    Ok(WorktreeState { info, ahead, commits, unsaved, digest, ..unknown })
 }
 
 async fn of(pod: &Handle) -> Result<(Worktree, Env), Refusal> {
@@ -294,13 +393,18 @@ async fn of(pod: &Handle) -> Result<(Worktree, Env), Refusal> {
 
 /// Has the working tree stay when its Pod is deleted.
 pub(crate) async fn keep(pod: &Handle) -> Result<(), Refusal> {
-    let (tree, _) = of(pod).await?;
-    pod.keep_worktree(Worktree { kept: true, ..tree }).await
+    of(pod).await?;
+    pod.change_worktree(Change::Kept).await
 }
 
 /// Deletes the directory of a stopped Pod's working tree, if it is as the person was shown it and no other Pod works there.
-/// The branch stays.
-pub(crate) async fn delete(shared: &Shared, pod: &Handle, digest: &str) -> Result<(), Refusal> {
+/// The branch stays. One that was kept meanwhile goes only if a person `agreed`.
+pub(crate) async fn delete(
+    shared: &Shared,
+    pod: &Handle,
+    digest: &str,
+    agreed: Loss,
+) -> Result<(), Refusal> {
     let (tree, env) = of(pod).await?;
     must_be_alone(shared, &pod.name, &tree)?;
     let state = state_of(shared, &env, &tree).await?;
@@ -312,44 +416,43 @@ pub(crate) async fn delete(shared: &Shared, pod: &Handle, digest: &str) -> Resul
     let branch = state.info.branch;
     let is_branch = branch != tree.branch && !branch.contains(' ');
     let branch = if is_branch { branch } else { tree.branch.clone() };
-    let tree = Worktree { made: false, branch, setup: None, ..tree };
+    let dropped = Change::Dropped { branch, loss: agreed };
     if !state.is_there {
-        pod.keep_worktree(tree.clone()).await?;
+        pod.change_worktree(dropped).await?;
         return forget(shared, &env, &tree, Loss::Refused).await;
     }
     must_be_ours(shared, &tree)?;
+    must_be_alone(shared, &pod.name, &tree)?;
+    pod.change_worktree(dropped).await?;
     // Only what was shown is deleted, by a name at which nothing else comes to lie.
     let shown = set_aside(&tree)?;
-    let deleted = async {
-        pod.keep_worktree(tree.clone()).await?;
-        delete_directory(shared, &tree, &shown).await
-    };
-    deleted.await.map_err(|why| {
+    delete_directory(shared, &tree, &shown).await.map_err(|why| {
         let (path, shown) = (tree.path.display(), shown.display());
         Refusal::internal(format!("what lay at {path} is {shown} now: {}", why.message))
     })?;
     forget(shared, &env, &tree, Loss::Agreed).await
 }
 
-/// Deletes the working tree of a stopped Pod that is deleted, if nothing would be lost. `Err` says why it stays.
-pub(crate) async fn let_go(shared: &Shared, pod: &Handle) -> Result<(), String> {
-    let Ok((tree, _)) = of(pod).await else { return Ok(()) };
-    let stays = |why: &str| {
-        let (path, repository) = (tree.path.display(), tree.repository.display());
-        Err(format!(
-            "the working tree {path} of {} stays, because {why}; `git worktree remove --force --force` in {repository} deletes it",
-            pod.name
-        ))
-    };
+/// Deletes the working tree of a stopped Pod that is deleted, if nothing would be lost; what became of it.
+pub(crate) async fn let_go(shared: &Shared, pod: &Handle) -> Option<WorktreeState> {
+    let (tree, _) = of(pod).await.ok()?;
+    let stays = delete_if_saved(shared, pod, &tree).await.err();
+    let is_there = fs::symlink_metadata(&tree.path).is_ok();
+    Some(WorktreeState { is_there, stays, ..unknown(&tree) })
+}
+
+/// `Err` says why it stays.
+async fn delete_if_saved(shared: &Shared, pod: &Handle, tree: &Worktree) -> Result<(), String> {
     if tree.kept {
-        return stays("it was kept with :worktree keep");
+        return Err("it was kept with :worktree keep".into());
     }
-    match state(shared, pod).await {
-        Err(why) => stays(&why.message),
-        Ok(state) if !state.unsaved.is_empty() => stays("not all that lies there is committed"),
-        Ok(state) => match delete(shared, pod, &state.digest).await {
-            Ok(()) => Ok(()),
-            Err(why) => stays(&why.message),
-        },
+    if let Some(other) = other_in(shared, &pod.name, tree) {
+        return Err(format!("`{other}` works there, too"));
     }
+    let state = state(shared, pod).await.map_err(|why| why.message)?;
+    if !state.unsaved.is_empty() {
+        return Err("not all that lies there is committed".into());
+    }
+    let deleted = delete(shared, pod, &state.digest, Loss::Refused).await;
+    deleted.map_err(|why| why.message)
 }

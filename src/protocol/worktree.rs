@@ -47,8 +47,11 @@ pub struct WorktreeState {
     pub is_there: bool,
     /// Whether it stays when its Pod is deleted.
     pub kept: bool,
-    /// The commits since the branch was checked out first.
+    /// The number of commits since the branch was checked out first.
     pub ahead: u64,
+    /// The abbreviated hash and the subject of the last of them, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<String>,
     /// What would be lost with the directory: a line of `git status` each, and commits that are on no branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsaved: Vec<String>,
@@ -57,4 +60,7 @@ pub struct WorktreeState {
     pub setup: Option<String>,
     /// Differs when any of this changed, but for `kept` and `setup`.
     pub digest: String,
+    /// Why it stays although its Pod is deleted; only in the reply to `remove`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stays: Option<String>,
 }

@@ -57,6 +57,13 @@ call = [{ name = "SpawnPod", args = { name = "{1}", task = "begin" } }]
 text = "SpawnPod said: {result}"
 
 [[when]]
+says = "let kid *"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "kid", task = "run {1}", profile = "inherit" } }]
+[[when.step]]
+text = "spawned"
+
+[[when]]
 any = true
 text = "heard: {1}"
 "#;
@@ -161,7 +168,10 @@ fn a_branch_is_used_if_there_is_one_and_a_working_tree_that_cannot_be_made_leave
     refuse("new d --worktree refs/heads/-x", "cannot be the name of a branch");
     let part = bench.ws().join("part");
     fs::create_dir_all(part.join(".yoi")).expect("a directory");
-    refuse(&format!("new d --worktree --cwd {}", part.display()), "not the top of one");
+    refuse(
+        &format!("new d --worktree --cwd {}", part.display()),
+        "is not the top of a git repository",
+    );
     let programs = bench.path("programs");
     fs::create_dir(&programs).expect("a directory");
     fs::write(programs.join("git"), "#!/bin/sh\nexit 1\n").expect("a program");
@@ -174,7 +184,10 @@ fn a_branch_is_used_if_there_is_one_and_a_working_tree_that_cannot_be_made_leave
     assert_eq!(made.code, Some(0), "the git of another directory is used: {made:?}");
     let none = bench.path("none");
     fs::create_dir(&none).expect("a directory");
-    refuse(&format!("new e --worktree --cwd {}", none.display()), "is not in a git repository");
+    refuse(
+        &format!("new e --worktree --cwd {}", none.display()),
+        "is not the top of a git repository",
+    );
     git(&none, &["init", "--quiet"]);
     refuse(&format!("new e --worktree --cwd {}", none.display()), "has no commit yet");
     let place = tree(&bench, "there");
@@ -404,10 +417,13 @@ fn a_working_tree_in_which_another_pod_works_or_that_is_of_another_repository_st
     let stays = |pod: &str, why: &str| {
         let dropped = bench.yoi(&["worktree", "drop", pod, "--yes"]);
         assert!(dropped.code != Some(0) && dropped.err.contains(why), "{dropped:?}");
-        assert_eq!(bench.yoi(&["rm", pod, "--yes"]).code, Some(0));
-        let notices = bench.yoi(&["ls"]);
-        let said = format!("{}{}", notices.out, notices.err);
-        assert!(said.contains(why) && said.contains("stays, because"), "{pod}: {notices:?}");
+        let deleted = bench.yoi(&["rm", pod, "--yes"]);
+        let said = format!("{}{}", deleted.out, deleted.err);
+        assert_eq!(deleted.code, Some(0), "{deleted:?}");
+        assert!(said.contains(if pod == "fix" { "`guest` works there" } else { why }), "{said}");
+        assert!(said.contains("stays, because"), "{said}");
+        let listed = bench.yoi(&["ls"]);
+        assert!(!listed.err.contains("stays, because"), "said once: {listed:?}");
     };
     new(&bench, &format!("new guest --cwd {}", fix.display()));
     stays("fix", "pod `guest` may write in the working tree of `fix`");
@@ -500,7 +516,7 @@ fn a_working_tree_whose_making_was_cut_off_is_reported_and_made_by_the_restore()
     let _host = bench.serve();
     eventually("it is reported", || is(&bench, "fix", "failed"));
     let why = bench.pod("fix").expect("it is listed")["why"].to_string();
-    assert!(why.contains("is not there; :restore fix makes it"), "{why}");
+    assert!(why.contains("is not there; :restore makes it"), "{why}");
     let restored = bench.yoi(&["restore", "fix"]);
     assert_eq!(restored.code, Some(0), "{restored:?}");
     let tree = tree(&bench, "fix");
@@ -602,7 +618,7 @@ fn a_setup_command_that_was_cut_off_runs_again_in_a_directory_that_is_made_anew(
     let host = bench.serve();
     eventually("it is reported", || is(&bench, "fix", "failed"));
     let why = bench.pod("fix").expect("it is listed")["why"].to_string();
-    assert!(why.contains("is not there; :restore fix makes it"), "{why}");
+    assert!(why.contains("is not there; :restore makes it"), "{why}");
     assert_eq!(bench.yoi(&["restore", "fix"]).code, Some(0));
     let tree = tree(&bench, "fix");
     assert_eq!(fs::read_to_string(tree.join("half")).expect("a file"), "begun\n");
@@ -794,4 +810,155 @@ fn working_trees_that_are_made_at_once_are_all_whole() {
         assert!(said.contains("Exit 0"), "{said}");
         assert_eq!(git(&bench.ws(), &["log", "--format=%s", pod]), format!("{pod}\nfirst\n"));
     }
+}
+
+const DENY_ECHO: &str =
+    "[[permissions.rule]]\ntool = \"Bash\"\npattern = \"echo *\"\naction = \"deny\"\n";
+
+#[test]
+fn the_rules_of_the_workspace_bind_a_child_of_a_pod_in_a_working_tree() {
+    let (bench, _host) = with_a_repository();
+    fs::write(bench.ws().join(".git/info/exclude"), ".yoi\n").expect("a file");
+    fs::create_dir(bench.ws().join(".yoi")).expect("a directory");
+    fs::write(bench.ws().join(".yoi/config.toml"), DENY_ECHO).expect("a file");
+    new(&bench, "new fix --worktree");
+    let said = run(&bench, "fix", "echo parent");
+    assert!(said.contains("denied"), "{said}");
+    let sent = bench.yoi(&["send", "fix", "spawn echo child"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let result = || bench.log("kid").into_iter().find(|entry| entry["kind"] == "tool_result");
+    eventually("the child has asked", || bench.pod("kid").is_some() && result().is_some());
+    let said = result().expect("a result")["item"].to_string();
+    assert!(said.contains("denied"), "{said}");
+    let workspace = |pod: &str| bench.pod(pod).expect("listed")["workspace"].clone();
+    assert_eq!(workspace("kid"), workspace("fix"));
+}
+
+#[test]
+fn what_only_the_record_of_git_holds_is_not_given_up_unasked() {
+    let (bench, _host) = with_a_repository();
+    for pod in ["own", "still"] {
+        new(&bench, &format!("new {pod} --worktree"));
+    }
+    let said = run(&bench, "own", "git update-ref refs/worktree/keep HEAD");
+    assert!(said.contains("Exit 0"), "{said}");
+    let shown = bench.yoi(&["worktree", "show", "own"]);
+    assert!(shown.out.contains("refs/worktree/keep"), "{shown:?}");
+    // An operation of git that was under way when a person deleted the directory.
+    let still = tree(&bench, "still");
+    let record = git(&still, &["rev-parse", "--absolute-git-dir"]);
+    let record = PathBuf::from(record.trim_end());
+    fs::create_dir(record.join("rebase-merge")).expect("a directory");
+    fs::remove_dir_all(&still).expect("it is there");
+    for pod in ["own", "still"] {
+        assert_eq!(bench.yoi(&["stop", pod]).code, Some(0));
+    }
+    let refused = bench.yoi(&["restore", "still"]);
+    assert!(refused.code != Some(0) && refused.err.contains("rebase-merge"), "{refused:?}");
+    assert!(record.join("rebase-merge").is_dir());
+    let deleted = bench.yoi(&["rm", "own", "--yes"]);
+    assert!(format!("{deleted:?}").contains("stays, because"), "{deleted:?}");
+    assert!(bench.ws().join(".git/worktrees").read_dir().expect("records").count() == 2);
+}
+
+#[test]
+fn a_working_tree_made_by_hand_is_not_set_aside() {
+    let (bench, _host) = with_a_repository();
+    new(&bench, "new fix --worktree");
+    let tree = tree(&bench, "fix");
+    assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
+    let dropped = bench.yoi(&["worktree", "drop", "fix", "--yes"]);
+    assert_eq!(dropped.code, Some(0), "{dropped:?}");
+    let path = tree.display().to_string();
+    git(&bench.ws(), &["worktree", "add", "--quiet", &path, "fix"]);
+    fs::write(tree.join("work"), "").expect("a file");
+    let refused = bench.yoi(&["restore", "fix"]);
+    assert!(refused.code != Some(0) && refused.err.contains("yoi did not make"), "{refused:?}");
+    assert!(tree.join("work").exists());
+}
+
+#[test]
+fn files_whose_line_ends_are_not_as_their_attributes_say_are_checked_out() {
+    let (bench, _host) = with_a_repository();
+    fs::write(bench.ws().join("run.bat"), "echo\r\n").expect("a file");
+    git(&bench.ws(), &["add", "."]);
+    git(&bench.ws(), &["commit", "--quiet", "--message=bat"]);
+    fs::write(bench.ws().join(".gitattributes"), "*.bat text eol=crlf\n").expect("a file");
+    git(&bench.ws(), &["add", ".gitattributes"]);
+    git(&bench.ws(), &["commit", "--quiet", "--message=attributes"]);
+    new(&bench, "new fix --worktree");
+    let text = fs::read_to_string(tree(&bench, "fix").join("run.bat")).expect("a file");
+    assert_eq!(text, "echo\r\n");
+}
+
+#[test]
+fn a_check_out_that_fails_leaves_neither_its_branch_nor_a_copy() {
+    let (bench, _host) = with_a_repository();
+    new(&bench, "new there --worktree");
+    let tree = tree(&bench, "there");
+    assert_eq!(bench.yoi(&["stop", "there"]).code, Some(0));
+    assert_eq!(bench.yoi(&["worktree", "drop", "there", "--yes"]).code, Some(0));
+    fs::write(bench.ws().join(".git/info/attributes"), "file filter=f\n").expect("a file");
+    git(&bench.ws(), &["config", "filter.f.smudge", "false"]);
+    git(&bench.ws(), &["config", "filter.f.required", "true"]);
+    let refused = bench.yoi(&["--model", &bench.model(), "-c", "new fix --worktree"]);
+    assert!(refused.code != Some(0), "{refused:?}");
+    for _ in 0..2 {
+        assert!(bench.yoi(&["restore", "there"]).code != Some(0));
+    }
+    assert_eq!(git(&bench.ws(), &["branch", "--format=%(refname:short)"]), "main\nthere\n");
+    let home = tree.parent().expect("a directory");
+    assert!(home.read_dir().map_or(0, Iterator::count) == 0, "{home:?}");
+    git(&bench.ws(), &["config", "--unset", "filter.f.smudge"]);
+    git(&bench.ws(), &["config", "--unset", "filter.f.required"]);
+    git(&bench.ws(), &["branch", "-D", "there"]);
+    let back = bench.yoi(&["restore", "there"]);
+    assert!(back.code == Some(0) && format!("{back:?}").contains("was gone"), "{back:?}");
+}
+
+#[test]
+fn a_tree_in_which_a_fork_works_stays_and_children_come_back_into_it() {
+    let (bench, _host) = with_a_repository();
+    new(&bench, "new fix --worktree");
+    let tree = tree(&bench, "fix");
+    let sent = bench.yoi(&["send", "fix", "spawn true"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    eventually("the child is there", || is(&bench, "kid", "idle") && is(&bench, "fix", "idle"));
+    assert_eq!(bench.yoi(&["stop", "fix", "--tree"]).code, Some(0));
+    assert_eq!(bench.yoi(&["worktree", "drop", "fix", "--yes"]).code, Some(0));
+    let back = bench.yoi(&["restore", "fix", "--tree"]);
+    assert_eq!(back.code, Some(0), "{back:?}");
+    assert!(is(&bench, "kid", "idle") && tree.exists());
+    assert_eq!(bench.yoi(&["fork", "other", "--pod", "fix"]).code, Some(0));
+    for pod in ["other", "kid", "fix"] {
+        assert_eq!(bench.yoi(&["stop", pod]).code, Some(0), "{pod}");
+    }
+    let deleted = bench.yoi(&["rm", "fix", "--yes"]);
+    assert!(format!("{deleted:?}").contains("works there, too"), "{deleted:?}");
+    assert!(tree.exists());
+}
+
+#[test]
+fn git_is_asked_what_lies_there_whatever_the_repository_lets_it_believe() {
+    let (bench, _host) = with_a_repository();
+    git(
+        &bench.ws(),
+        &[
+            "update-index",
+            "--add",
+            "--cacheinfo",
+            &format!("160000,{},lib", git(&bench.ws(), &["rev-parse", "HEAD"]).trim_end()),
+        ],
+    );
+    git(&bench.ws(), &["commit", "--quiet", "--message=lib"]);
+    new(&bench, "new fix --worktree");
+    let tree = tree(&bench, "fix");
+    fs::create_dir_all(tree.join("lib")).expect("a directory");
+    let show = || bench.yoi(&["worktree", "show", "fix"]).out;
+    assert!(show().contains("all is committed"), "{}", show());
+    git(&bench.ws(), &["config", "core.fsmonitor", "true"]);
+    fs::write(tree.join("file"), "one\nTWO\n").expect("a file");
+    assert!(show().contains(" M file"), "{}", show());
+    fs::write(tree.join("lib/x"), "").expect("a file");
+    assert!(show().contains("commits of its own: lib"), "{}", show());
 }

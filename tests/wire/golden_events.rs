@@ -978,12 +978,14 @@ fn ours() -> Vec<(Event, String)> {
                 is_there: true,
                 kept: false,
                 ahead: 2,
+                commits: vec!["ab1 Fix".into()],
                 unsaved: vec!["?? new".into()],
                 setup: Some("Exit 1".into()),
                 digest: "ab12".into(),
+                stays: Some("it was kept".into()),
             })),
             format!(
-                r#"{{"event":"worktree","data":{{"info":{WORKTREE},"repository":"/w","is_there":true,"kept":false,"ahead":2,"unsaved":["?? new"],"setup":"Exit 1","digest":"ab12"}}}}"#
+                r#"{{"event":"worktree","data":{{"info":{WORKTREE},"repository":"/w","is_there":true,"kept":false,"ahead":2,"commits":["ab1 Fix"],"unsaved":["?? new"],"setup":"Exit 1","digest":"ab12","stays":"it was kept"}}}}"#
             ),
         ),
         (

@@ -4,6 +4,7 @@
 use crate::verb::several::{Each, confirm, ended};
 use crate::verb::targets::{Target, few, list, meant};
 use crate::verb::time_span::time_span;
+use crate::verb::worktree::fate;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
 use crate::wording::duration::in_words;
 use clap::Args;
@@ -143,9 +144,14 @@ impl Each for Remove {
 
     fn said(&self, _known: &Known<'_>, done: &[(PodName, Event)]) -> String {
         let names: Vec<PodName> = done.iter().map(|(name, _)| name.clone()).collect();
-        match self.pods.is_empty() && names.len() > 1 {
+        let deleted = match self.pods.is_empty() && names.len() > 1 {
             true => format!("deleted {} Pods: {}", names.len(), few(&names)),
             false => format!("deleted {}", list(&names)),
-        }
+        };
+        let trees = done.iter().filter_map(|(name, event)| match event {
+            Event::Worktree(state) => Some(format!("; {name}: {}", fate(state))),
+            _ => None,
+        });
+        std::iter::once(deleted).chain(trees).collect()
     }
 }

@@ -3,7 +3,7 @@
 use crate::verb::dialogue::or_end;
 use crate::verb::targets::Target;
 use crate::verb::{
-    Confirm, Dialogue, End, Known, Next, Reply, Request, Said, Unasked, Verb, of, verb,
+    Confirm, Dialogue, End, Known, Next, Reply, Request, Said, Unasked, Verb, Why, of, verb,
 };
 use crate::wording::lines::Line;
 use clap::{Args, Subcommand};
@@ -84,9 +84,15 @@ impl Worktree {
     }
 
     fn begin(&self, known: &Known<'_>) -> Result<Next, End> {
+        let pod = self.pod(known)?;
+        if matches!(self.change, Some(Change::Drop { .. })) && is_live(known, &pod) {
+            let stop = known.spell(&format!("stop {pod}"));
+            let text = format!("{pod} is live and may change its working tree: {stop} comes first");
+            return Err(End::refused(Why::Failed, text));
+        }
         let is_kept = matches!(self.change, Some(Change::Keep { .. }));
         let change = is_kept.then_some(WorktreeChange::Keep);
-        Ok(Next::call(Request::to(self.pod(known)?, Method::Worktree { change })))
+        Ok(Next::call(Request::to(pod, Method::Worktree { change })))
     }
 
     fn go_on(&mut self, known: &Known<'_>, state: &WorktreeState) -> Next {
@@ -97,7 +103,7 @@ impl Worktree {
             Err(end) => return Next::End(end),
         };
         match (&self.change, &self.shown) {
-            (None | Some(Change::Show { .. }), _) => Next::End(sheet(&pod, state)),
+            (None | Some(Change::Show { .. }), _) => Next::End(sheet(known, &pod, state)),
             (Some(Change::Keep { .. }), _) => {
                 Next::End(End::done(format!("{path} stays when {pod} is deleted")))
             }
@@ -142,23 +148,53 @@ fn question(path: &str, state: &WorktreeState) -> String {
     format!("{path} holds what is not committed:\n{}\ndelete it for good?", lines.join("\n"))
 }
 
-fn sheet(pod: &PodName, state: &WorktreeState) -> End {
-    let WorktreeState { info, repository, is_there, kept, ahead, unsaved, setup, .. } = state;
+fn is_live(known: &Known<'_>, pod: &PodName) -> bool {
+    known.family.get(pod).is_some_and(|info| !info.state.is_at_rest())
+}
+
+/// What became of the working tree of a Pod that was deleted.
+pub fn fate(state: &WorktreeState) -> String {
+    let (path, branch) = (state.info.path.display(), shown(&state.info.branch));
+    let repository = state.repository.display();
+    let path = shown(&path.to_string());
+    match &state.stays {
+        None => {
+            format!("its branch {branch} stays in {repository}, and the working tree is deleted")
+        }
+        Some(why) => format!(
+            "the working tree {path} stays, because {why}: `git -C {repository} worktree remove --force --force {path}` \
+             deletes it"
+        ),
+    }
+}
+
+fn sheet(known: &Known<'_>, pod: &PodName, state: &WorktreeState) -> End {
+    let WorktreeState { info, repository, is_there, kept, ahead, commits, unsaved, setup, .. } =
+        state;
     let mut lines: Vec<Line> = vec![
         ("directory", shown(&info.path.display().to_string())).into(),
         ("branch", shown(&info.branch)).into(),
         ("repository", shown(&repository.display().to_string())).into(),
     ];
     if let Some(changed) = info.lines {
-        let text = format!("+{} −{}, {ahead} commit(s)", changed.added, changed.removed);
-        lines.push(("since its start", text).into());
+        let text = format!("+{} −{} lines since it was made", changed.added, changed.removed);
+        lines.push(("changed", text).into());
+    }
+    lines.extend(commits.iter().map(|commit| ("commit", shown(commit)).into()));
+    if let more @ 1.. = ahead.saturating_sub(commits.len() as u64) {
+        lines.push(("", format!("and {more} earlier ones")).into());
     }
     lines.extend(setup.iter().map(|said| ("setup", shown(said)).into()));
-    let kept = if *kept { "the directory stays" } else { "the directory goes if all is committed" };
-    lines.push(("when the Pod is deleted", kept.to_owned()).into());
+    let kept = match kept {
+        true => "yes: it stays when the Pod is deleted",
+        false => "no: it is deleted with the Pod if all is committed",
+    };
+    lines.push(("kept", kept.to_owned()).into());
     match (is_there, unsaved.is_empty()) {
         (false, _) => {
-            let text = format!("not there; :restore {pod} makes it on its branch");
+            let stop =
+                if is_live(known, pod) { format!(":stop {pod}, then ") } else { String::new() };
+            let text = format!("not there; {stop}:restore {pod} makes it on its branch");
             lines.push(("state", text).into());
         }
         (true, true) => lines.push(("state", "all is committed".to_owned()).into()),

@@ -7,7 +7,7 @@ use crate::host::events::{Published, Rewound};
 use crate::host::pod::Granted;
 use crate::host::pod::resolved::Resolved;
 use crate::host::subscribers::Queue;
-use crate::host::worktree::Worktree;
+use crate::host::worktree;
 use crate::mcp::PodServers;
 use crate::protocol::mesh::MeshStanding;
 use crate::protocol::{
@@ -79,8 +79,8 @@ pub(crate) enum PodRequest {
     PrepareStopIfIdle { answer: oneshot::Sender<bool> },
     /// The stop that was prepared is refused: take requests again.
     StopRefused,
-    /// Store the working tree as it is now.
-    KeepWorktree { tree: Box<Worktree>, answer: oneshot::Sender<Result<(), Refusal>> },
+    /// Store what became of the working tree.
+    ChangeWorktree { change: worktree::Change, answer: oneshot::Sender<Result<(), Refusal>> },
     /// The context of a command of the Pod.
     CommandContext { answer: oneshot::Sender<tools::Context> },
     /// What a child takes over from the Pod.
@@ -209,10 +209,9 @@ impl Handle {
         self.request(SHORT, |answer| PodRequest::CommandContext { answer }).await
     }
 
-    /// Resolves when the store has the working tree of the Pod as it is now.
-    pub(crate) async fn keep_worktree(&self, tree: Worktree) -> Result<(), Refusal> {
-        let tree = Box::new(tree);
-        self.request(SHORT, |answer| PodRequest::KeepWorktree { tree, answer }).await?
+    /// Resolves when the store has what became of the working tree of the Pod.
+    pub(crate) async fn change_worktree(&self, change: worktree::Change) -> Result<(), Refusal> {
+        self.request(SHORT, |answer| PodRequest::ChangeWorktree { change, answer }).await?
     }
 
     pub(crate) async fn view(&self) -> Result<View, Refusal> {

@@ -10,7 +10,7 @@ use crate::host::pod::Pod;
 use crate::host::pod::calls::already_running;
 use crate::host::pod::phase::{Phase, Running};
 use crate::host::rules;
-use crate::host::{Answer, Shared};
+use crate::host::{Answer, Shared, worktree};
 use crate::llm::Policy;
 use crate::protocol::{ErrorCode, Event, Refusal, State};
 use crate::run::{self, Accepted, Interrupt, Limits, Models, Ports, Recorded, Setup, Start};
@@ -185,8 +185,10 @@ impl Pod {
 
     /// Where instruction files are looked for: from here to the working directory. A working tree has its own ones.
     pub(super) fn instructed_in(&self) -> PathBuf {
-        let tree = self.resolved.worktree.as_ref().map(|tree| &tree.path);
-        tree.unwrap_or(&self.row.workspace).clone()
+        let (cwd, workspace) = (&self.row.cwd, &self.row.workspace);
+        let tree = || worktree::top_of(&self.shared.dirs.worktrees(), cwd);
+        let is_inside = cwd.starts_with(workspace);
+        (!is_inside).then(tree).flatten().unwrap_or_else(|| workspace.clone())
     }
 
     /// Shows or removes the notice that the rules of the workspace are unknown.

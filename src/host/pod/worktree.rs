@@ -24,13 +24,21 @@ impl Pod {
         let is_missing = |tree: &&Worktree| !tree.made || fs::symlink_metadata(&tree.path).is_err();
         match self.resolved.worktree.as_ref().filter(is_missing) {
             Some(tree) if !self.shared.only_reads => Err(Refusal::invalid(format!(
-                "its working tree {} is not there; :restore {} makes it on the branch {}",
+                "its working tree {} is not there; :restore makes it on the branch {}",
                 tree.path.display(),
-                self.row.name,
                 tree.branch
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Stores what became of the working tree, which may have changed since that began.
+    pub(super) async fn change_worktree(
+        &mut self,
+        change: worktree::Change,
+    ) -> Result<(), Refusal> {
+        let tree = self.resolved.worktree.clone().map(|tree| tree.changed(change)).transpose()?;
+        self.keep_worktree(tree).await
     }
 
     /// Stores the working tree as it is now.

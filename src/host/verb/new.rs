@@ -72,7 +72,7 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
     crate::crash_point!("pod-stored");
     let ready = worktree::ready(&cx.shared, &handle).await;
     let live = match ready {
-        Ok(()) => handle.live(notes).await,
+        Ok(of_tree) => handle.live(notes.into_iter().chain(of_tree).collect()).await,
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = live {

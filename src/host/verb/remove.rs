@@ -25,16 +25,17 @@ impl Verb for Remove {
             removed.await?;
             return Ok(Event::done());
         }
-        if let Some(pod) = cx.shared.pod(&name) {
-            worktree::let_go(&cx, &pod).await?;
-        }
+        let tree = match cx.shared.pod(&name) {
+            Some(pod) => worktree::let_go(&cx, &pod).await?,
+            None => None,
+        };
         let removed = cx.family(move |family| {
             let removed = checked(family, &name)?;
             family.remove(&removed.0.name);
             Ok(removed)
         });
         delete_files(&cx, removed.await?).await?;
-        Ok(Event::done())
+        Ok(tree.map_or_else(Event::done, |tree| Event::Worktree(Box::new(tree))))
     }
 }
 

@@ -182,9 +182,13 @@ async fn look(cx: &Cx, steps: &mut [Step]) {
         (dir, there)
     });
     let dirs: BTreeMap<_, _> = join_all(asked).await.into_iter().collect();
+    let trees: Vec<PathBuf> = steps
+        .iter()
+        .filter_map(|step| Some(step.pod.info.borrow().worktree.as_ref()?.path.clone()))
+        .collect();
     let looking = steps.iter_mut().filter(|step| step.comes()).map(|step| {
-        let info = step.pod.info.borrow().clone();
-        let (dir, is_made_again) = (info.cwd, info.worktree.is_some());
+        let dir = step.pod.info.borrow().cwd.clone();
+        let is_made_again = trees.iter().any(|tree| dir.starts_with(tree));
         let there = dirs.get(&dir).cloned();
         async move {
             match there {
@@ -263,9 +267,16 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
         }
     }
     crate::crash_point!("restore-stored");
-    let live = steps.iter_mut().filter(|step| step.comes()).map(|step| async move {
-        let live = match worktree::ready(&cx.shared, &step.pod).await {
-            Ok(()) => step.pod.live(Vec::new()).await,
+    // Others of them may work in one of these working trees.
+    let coming = steps.iter().filter(|step| step.comes());
+    let ready = join_all(coming.map(|step| worktree::ready(&cx.shared, &step.pod))).await;
+    let coming = steps.iter_mut().filter(|step| step.comes());
+    let live = coming.zip(ready).map(|(step, ready)| async move {
+        let live = match ready {
+            Ok(notes) => {
+                step.plan.notes.extend(notes);
+                step.pod.live(Vec::new()).await
+            }
             Err(refusal) => Err(refusal),
         };
         match live {

@@ -47,7 +47,7 @@ impl Verb for SpawnPod {
         let (child, _mark) = created.inspect_err(|_| tree.iter().for_each(worktree::give_up))?;
         crate::crash_point!("spawn-stored");
         let begun = match worktree::ready(&cx.shared, &child).await {
-            Ok(()) => first_message(&child, &parent.name, self.task).await,
+            Ok(_) => first_message(&child, &parent.name, self.task).await,
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = begun {
@@ -200,8 +200,14 @@ async fn plan(
     let workspace = if cwd.starts_with(&parental.workspace) {
         parental.workspace
     } else {
-        let (at, env) = (cwd.clone(), parental.env.clone());
-        cx.files(&cwd, move || Workspace::root_of(&at, &env)).await?
+        let (at, env, above) = (cwd.clone(), parental.env.clone(), parental.workspace);
+        let trees = cx.shared.dirs.worktrees();
+        // The rules of the parent's workspace bind a child that works in a working tree, too.
+        let root = move || match worktree::top_of(&trees, &at) {
+            Some(_) => above,
+            None => Workspace::root_of(&at, &env),
+        };
+        cx.files(&cwd, root).await?
     };
     let (parent, env) = (Some(parent.clone()), parental.env);
     // The state of its parent at this moment decides.
@@ -220,7 +226,10 @@ async fn plan_in_tree(
 ) -> Result<Plan, Refusal> {
     let of_parent = parental.resolved.worktree.as_ref().filter(|tree| tree.path == top);
     let repository = of_parent.map(|tree| tree.repository.clone());
-    let is_of_parents = repository.is_some() || top.starts_with(&parental.workspace);
+    let (trees, at) = (cx.shared.dirs.worktrees(), top.clone());
+    let in_tree = cx.files(&top, move || worktree::top_of(&trees, &at).is_some()).await?;
+    // The rules of the parent's workspace bind a child that works in a working tree, too.
+    let is_of_parents = in_tree || top.starts_with(&parental.workspace);
     let workspace = if is_of_parents { parental.workspace.clone() } else { top.clone() };
     let resolved = child_config(new, &asked.parent, &parental, &top, cx).await?;
     let wanted = new.worktree.clone().unwrap_or_default();

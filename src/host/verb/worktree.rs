@@ -3,8 +3,8 @@
 use crate::host::pod::Handle;
 use crate::host::supervisor::{Doing, Mark};
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::host::worktree;
-use crate::protocol::{Event, Refusal, WorktreeChange};
+use crate::host::worktree::{self, Loss};
+use crate::protocol::{Event, Refusal, WorktreeChange, WorktreeState};
 
 pub(crate) struct Worktree {
     pub(crate) change: Option<WorktreeChange>,
@@ -20,7 +20,7 @@ impl Verb for Worktree {
             Some(WorktreeChange::Keep) => worktree::keep(&pod).await?,
             Some(WorktreeChange::Drop { digest }) => {
                 let _mark = at_rest(&cx, &pod).await?;
-                worktree::delete(&cx.shared, &pod, &digest).await?;
+                worktree::delete(&cx.shared, &pod, &digest, Loss::Agreed).await?;
             }
         }
         let state = worktree::state(&cx.shared, &pod).await?;
@@ -28,17 +28,14 @@ impl Verb for Worktree {
     }
 }
 
-/// Deletes the working tree of a Pod that is to be deleted, if all of it is committed; otherwise a notice says why it stays.
-/// `Err`: the Pod is not stopped.
-pub(crate) async fn let_go(cx: &Cx, pod: &Handle) -> Result<(), Refusal> {
+/// Deletes the working tree of a Pod that is to be deleted, if all of it is committed; what became of it. `Err`: the Pod is
+/// not stopped.
+pub(crate) async fn let_go(cx: &Cx, pod: &Handle) -> Result<Option<WorktreeState>, Refusal> {
     if pod.info.borrow().worktree.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let _mark = at_rest(cx, pod).await?;
-    if let Err(why) = worktree::let_go(&cx.shared, pod).await {
-        cx.shared.add_notice(why);
-    }
-    Ok(())
+    Ok(worktree::let_go(&cx.shared, pod).await)
 }
 
 /// Keeps a stopped Pod stopped as long as the mark is held.

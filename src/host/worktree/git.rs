@@ -4,7 +4,7 @@
 use crate::config::dirs::Env;
 use crate::host::Shared;
 use crate::host::pod::start::{command_env, command_limits};
-use crate::host::worktree::{Worktree, end_of};
+use crate::host::worktree::{Worktree, delete_new, end_of};
 use crate::protocol::Refusal;
 use crate::sandbox::{
     Around, Command, CommandView, Isolation, Need, Outcome, Person, PodWorld, Sandbox, StartGroup,
@@ -18,8 +18,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How long git may take to check a branch out.
 const TO_MAKE: Duration = Duration::from_secs(600);
-/// How long it may take to compare a working tree with its branch.
-const TO_LOOK: Duration = Duration::from_secs(30);
 /// The most bytes of its output that are used.
 const OUTPUT: usize = 1024 * 1024;
 /// The most bytes of a reason.
@@ -31,14 +29,16 @@ const NOT_FOUND: i32 = 127;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Makes the working tree on its branch, without its files and without hooks: programs that the repository names do not run
-/// while all of it can be written. It is locked, because `git worktree prune` in another world does not see it.
+/// while all of it can be written. It is locked, because `git worktree prune` in another world does not see it. Prints the
+/// commit of a branch that it makes.
 const MAKE: &str = r#"
 git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"; }
-set -- worktree add --quiet --no-checkout --lock --reason yoi
+set -- worktree add --quiet --no-checkout --lock --reason "$YOI_REASON"
 if git show-ref --verify --quiet "refs/heads/$YOI_BRANCH"; then
   git "$@" -- "$YOI_TREE" "$YOI_BRANCH" || exit
-elif head=$(command git --git-dir="$YOI_FROM" rev-parse --quiet --verify 'HEAD^{commit}'); then
-  git "$@" --no-track -b "$YOI_BRANCH" -- "$YOI_TREE" "$head" || exit
+elif commit=$(command git --git-dir="$YOI_FROM" rev-parse --quiet --verify 'HEAD^{commit}'); then
+  git "$@" --no-track -b "$YOI_BRANCH" -- "$YOI_TREE" "$commit" || exit
+  echo "$commit"
 else
   command -v git >/dev/null || exit 127
   echo 'the repository has no commit yet: make one first'; exit 1
@@ -49,10 +49,16 @@ fi
 const CHECK_OUT: &str =
     "git -c core.hooksPath=/dev/null reset --quiet --hard && echo && git rev-parse HEAD";
 
-/// Prints what is otherwise in a new working tree than in its commit, and what lies there besides.
+/// Prints what is otherwise in a new working tree than in its commit, and what lies there besides. A file whose line ends
+/// are not those that its attributes ask for counts as changed for git, however it was checked out.
 const COMPARE: &str = r#"
+set -o pipefail
 find . -mindepth 2 -name .git -prune || exit 1
-git status --porcelain --untracked-files=all --ignored=matching
+git status --porcelain -z --untracked-files=all --ignored=matching | while IFS= read -r -d '' line; do
+  path=${line:3}
+  [[ $line == ' M '* && ! -L $path ]] && git cat-file --filters "HEAD:$path" | cmp -s - "$path" && continue
+  printf '%s\n' "$line"
+done
 "#;
 
 /// Prints the branch, the numbers of added and of removed lines, whether the commit is on a branch, the number of new
@@ -74,39 +80,84 @@ git diff --no-ext-diff --numstat "$YOI_START" --) |
   { a=0; r=0; while read -r added removed _; do
       [ "$added" = - ] || { a=$((a + added)); r=$((r + removed)); }
     done; echo "$a $r"; }
-git for-each-ref --count=1 --format=on --contains HEAD refs/heads refs/remotes refs/tags | grep . || echo off
+git for-each-ref --count=1 --format=on --contains HEAD refs/heads refs/remotes refs/tags | grep . ||
+  git rev-parse --short HEAD
 git rev-list --count "$YOI_START..HEAD" -- || echo 0
+git log --max-count=20 --format='commit %h %s' "$YOI_START..HEAD" --
 inner=$(find . -mindepth 2 -name .git -prune) || exit 1
 [ -z "$inner" ] || sed 's/^/a repository, which may have commits of its own: /' <<< "$inner"
-git ls-files --stage | sed -n 's/^160000 [^\t]*\t/a repository, which may have commits of its own: /p'
-[ ! -e "$dir/modules" ] || echo 'submodules, which may have commits of their own'
-for state in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG; do
+git ls-files --stage -z | sed -nz 's/^160000 [^\t]*\t//p' | while IFS= read -r -d '' path; do
+  [ -z "$(ls -A -- "$path" 2>/dev/null)" ] || echo "a repository, which may have commits of its own: $path"
+done
+[ ! -e "$dir/modules" ] || echo "a repository, which may have commits of its own: $dir/modules"
+for state in $YOI_STATES; do
   [ ! -e "$dir/$state" ] || echo "$state: an operation of git is under way"
 done
-git ls-files -v | grep '^[a-zS]' | sed 's/^. /marked so that git does not look at it: /'
+git for-each-ref --format='a ref of this working tree alone: %(refname)' refs/worktree
+git ls-files -v -z | grep -z '^[a-zS]' | while IFS= read -r -d '' line; do
+  path=${line:2}
+  [ ! -e "$path" ] && [ ! -L "$path" ] || echo "marked so that git does not look at it: $path"
+done
 git status --porcelain --untracked-files=all --ignored=matching --ignore-submodules=none
 ) 2>"$said" || { code=$?; cat "$said"; exit "$code"; }
 "#;
+
+/// The beginning of a line of LOOK with a new commit.
+const COMMIT: &str = "commit ";
 
 /// Removes what the repository has of a working tree whose directory is gone, if it has anything. Some of that is guarded, so
 /// this needs git. It starts no program that the repository names: git looks at no file of a working tree that is not there.
 const FORGET: &str = r#"
 [ ! -e "$YOI_TREE" ] || { echo 'its directory is there'; exit 1; }
-git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"; }
-list=$(git worktree list --porcelain) || exit
-entry=$(awk '$0 == "worktree " ENVIRON["YOI_TREE"] { found = 1 } found && /^$/ { exit } found' <<< "$list")
-[ -n "$entry" ] || exit 0
-head=$(sed -n 's/^HEAD //p' <<< "$entry")
-if [ -z "$agreed" ] && grep -qx detached <<< "$entry" && [[ $head == *[!0]* ]] &&
-  [ -z "$(git for-each-ref --count=1 --contains "$head" refs/heads refs/remotes refs/tags)" ]; then
-  echo "its commit $head is on no branch: git branch NAME $head keeps it"; exit 1
+git() { command git -c core.hooksPath=/dev/null --git-dir="$dir" "$@"; }
+record=
+for named in "$YOI_COMMON"/worktrees/*/gitdir; do
+  dir=${named%/gitdir}
+  path=$(cat "$named" 2>/dev/null) || continue
+  [[ $path == /* ]] || path=$(realpath -m -- "$dir/$path")
+  [ "$path" != "$YOI_TREE/.git" ] || record=$dir
+done
+[ -n "$record" ] || exit 0
+if [ -z "$agreed" ]; then
+  dir=$record
+  lost=$(git for-each-ref --count=1 --format='%(refname)' refs/worktree) || exit
+  for state in $YOI_STATES; do
+    [ ! -e "$record/$state" ] || lost=$state
+  done
+  if ! git symbolic-ref --quiet HEAD >/dev/null && head=$(git rev-parse --quiet --verify 'HEAD^{commit}') &&
+    [ -z "$(git for-each-ref --count=1 --contains "$head" refs/heads refs/remotes refs/tags)" ]; then
+    lost="the commit $head, which is on no branch: git branch NAME $head keeps it"
+  fi
+  [ -z "$lost" ] || { echo "$record has what would be lost ($lost); git worktree remove --force --force gives it up"; exit 1; }
 fi
+dir=$YOI_REPOSITORY
 git worktree remove --force --force -- "$YOI_TREE"
 "#;
 
+/// Deletes the branch that was made for a working tree.
+const DELETE_BRANCH: &str = r#"
+git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" update-ref -d "refs/heads/$YOI_BRANCH" "$commit"
+"#;
+
+/// What is in the directory of git of a working tree while an operation is under way.
+const STATES: &str = "rebase-merge rebase-apply sequencer MERGE_HEAD MERGE_AUTOSTASH CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG";
+
+/// Why git does not prune the working trees that yoi makes.
+const REASON_OF_LOCK: &str = "yoi";
+
+/// Settings of git for all of it: what is compared is what lies there, whatever a repository lets git believe.
+const SETTINGS: [(&str, &str); 6] = [
+    ("core.quotePath", "false"),
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.checkStat", "default"),
+    ("core.trustctime", "true"),
+    ("worktree.useRelativePaths", "false"),
+];
+
 /// Whether a person agreed to lose what is on no branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(crate) enum Loss {
     Agreed,
     Refused,
 }
@@ -119,6 +170,7 @@ pub(super) struct Report {
     pub(super) added: u64,
     pub(super) removed: u64,
     pub(super) ahead: u64,
+    pub(super) commits: Vec<String>,
     pub(super) unsaved: Vec<String>,
     /// The hash of all of it.
     pub(super) digest: String,
@@ -144,17 +196,25 @@ pub(super) struct Git<'a> {
 }
 
 impl Git<'_> {
-    /// Makes the working tree; the commit at which it begins.
-    pub(super) async fn make(&self) -> Result<String, Refusal> {
-        self.in_repository(MAKE, &[]).await?;
+    /// Makes the working tree whole, or leaves nothing; the commit at which it begins, and whether the branch is new.
+    pub(super) async fn make(&self) -> Result<(String, bool), Refusal> {
+        let made = self.in_repository(MAKE, &[]).await?;
+        let new_branch = made.lines().last().filter(|line| is_commit(line));
+        let checked_out = self.check_out().await;
+        if checked_out.is_err() {
+            delete_new(self, new_branch).await;
+        }
+        Ok((checked_out?, new_branch.is_some()))
+    }
+
+    async fn check_out(&self) -> Result<String, Refusal> {
         let path = &self.tree.path;
         let writes = vec![path.clone()];
         let rights = Rights { writes: writes.clone(), checks_out: true, ..Rights::default() };
         let output = self.run(CHECK_OUT, rights, path, TO_MAKE).await?;
         let commit = output.lines().last().unwrap_or_default();
-        let is_commit = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_dir = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-        if !is_commit || !is_dir {
+        if !is_commit(commit) || !is_dir {
             return Err(self.failed(&output));
         }
         self.must_belong()?;
@@ -173,7 +233,7 @@ impl Git<'_> {
     }
 
     /// Refuses a directory whose `.git` names another repository than that of the working tree.
-    fn must_belong(&self) -> Result<(), Refusal> {
+    pub(super) fn must_belong(&self) -> Result<(), Refusal> {
         let (_, repository) = self.repository()?;
         let Worktree { path, repository: top, .. } = self.tree;
         match repository_of(path) {
@@ -186,6 +246,27 @@ impl Git<'_> {
         }
     }
 
+    /// Refuses to make way if a person made a working tree where this one is to lie: it may hold work, and its record more.
+    pub(super) fn must_not_be_by_hand(&self) -> Result<(), Refusal> {
+        let Worktree { path, repository, .. } = self.tree;
+        let Some((own, _)) = repository_of(path) else { return Ok(()) };
+        let reason = fs::read_to_string(own.join("locked")).unwrap_or_default();
+        if reason.trim_end() == REASON_OF_LOCK {
+            return Ok(());
+        }
+        Err(Refusal::invalid(format!(
+            "{} holds a working tree that yoi did not make: move it elsewhere, with `git worktree move` if {} lists it",
+            path.display(),
+            repository.display()
+        )))
+    }
+
+    /// Deletes the branch, unless it left this commit.
+    pub(super) async fn delete_branch(&self, commit: &str) -> Result<(), Refusal> {
+        let program = format!("commit={commit}\n{DELETE_BRANCH}");
+        self.in_repository(&program, &[]).await.map(drop)
+    }
+
     /// Has the repository forget the working tree, whose directory is gone.
     pub(super) async fn forget(&self, loss: Loss) -> Result<(), Refusal> {
         let agreed = if loss == Loss::Agreed { "yes" } else { "" };
@@ -195,12 +276,12 @@ impl Git<'_> {
 
     /// Compares the working tree with its branch. It reads the working tree and what git needs of the repository, as a command
     /// of the Pod in the background does.
-    pub(super) async fn look(&self) -> Result<Report, Refusal> {
+    pub(super) async fn look(&self, limit: Duration) -> Result<Report, Refusal> {
         self.must_belong()?;
         let path = &self.tree.path;
         let rights = Rights { writes: vec![path.clone()], only_reads: true, ..Rights::default() };
-        let output = self.run(LOOK, rights, path, TO_LOOK).await?;
-        report(&output).ok_or_else(|| self.failed(&output))
+        let (output, digest) = self.run_whole(LOOK, rights, path, limit).await?;
+        report(&output, digest).ok_or_else(|| self.failed(&output))
     }
 
     /// A command that writes the repository and the directory in which the working tree lies, and reads nothing else: not
@@ -218,7 +299,10 @@ impl Git<'_> {
     fn repository(&self) -> Result<(PathBuf, PathBuf), Refusal> {
         let top = &self.tree.repository;
         repository_of(top).ok_or_else(|| {
-            Refusal::invalid(format!("{} is not a git repository of yours any more", top.display()))
+            Refusal::invalid(format!(
+                "{} is not a git repository of yours any more; its working trees need it there",
+                top.display()
+            ))
         })
     }
 
@@ -229,6 +313,17 @@ impl Git<'_> {
         cwd: &Path,
         limit: Duration,
     ) -> Result<String, Refusal> {
+        Ok(self.run_whole(program, rights, cwd, limit).await?.0)
+    }
+
+    /// The beginning of the output of a program, and the hash of all of it.
+    async fn run_whole(
+        &self,
+        program: &str,
+        rights: Rights<'_>,
+        cwd: &Path,
+        limit: Duration,
+    ) -> Result<(String, String), Refusal> {
         let isolation = self.shared.confinement().await.isolation();
         if isolation != Isolation::Namespaces {
             return Err(Refusal::invalid(
@@ -247,11 +342,10 @@ impl Git<'_> {
         let checks_out = checks_out.then(|| self.tree.path.clone());
         let view = Some(CommandView { in_background: only_reads, checks_out, ..view });
         let text = |path: &Path| path.display().to_string();
-        let own_dir = |top: &Path| repository_of(top).map(|(own, _)| text(&own));
-        let repository = own_dir(&self.tree.repository).unwrap_or_default();
+        let (own_dir, common) = self.repository()?;
         let from = match &self.tree.from {
-            Some(from) => own_dir(from).unwrap_or_default(),
-            None => repository.clone(),
+            Some(from) => repository_of(from).map(|(own, _)| text(&own)).unwrap_or_default(),
+            None => text(&own_dir),
         };
         let start = self.tree.start.clone().unwrap_or_else(|| "HEAD".into());
         env.extend([
@@ -259,18 +353,27 @@ impl Git<'_> {
             ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
             // It would start programs that the repository names, to get what is missing in it.
             ("GIT_NO_LAZY_FETCH".into(), "1".into()),
-            ("YOI_REPOSITORY".into(), repository),
+            ("YOI_REPOSITORY".into(), text(&own_dir)),
+            ("YOI_COMMON".into(), text(&common)),
+            ("YOI_STATES".into(), STATES.into()),
+            ("YOI_REASON".into(), REASON_OF_LOCK.into()),
             ("YOI_FROM".into(), from),
             ("YOI_TREE".into(), text(&self.tree.path)),
             ("YOI_BRANCH".into(), self.tree.branch.clone()),
             ("YOI_START".into(), start),
         ]);
+        env.insert("GIT_CONFIG_COUNT".into(), SETTINGS.len().to_string());
+        for (at, (key, value)) in SETTINGS.iter().enumerate() {
+            env.insert(format!("GIT_CONFIG_KEY_{at}"), (*key).into());
+            env.insert(format!("GIT_CONFIG_VALUE_{at}"), (*value).into());
+        }
         let (program, cwd, group) = (program.to_owned(), cwd.to_owned(), StartGroup::default());
         let command = Command { program, cwd, env, timeout: limit, view, group };
         let (helper, nofile) = (self.shared.helper.clone(), self.shared.old_nofile);
         let sandbox = Sandbox { helper, nofile, world: PodWorld::default() };
-        let mut output = Vec::new();
+        let (mut output, mut hash) = (Vec::new(), blake3::Hasher::new());
         let take = |bytes: &[u8]| {
+            hash.update(bytes);
             let room = OUTPUT.saturating_sub(output.len());
             output.extend_from_slice(&bytes[..bytes.len().min(room)]);
         };
@@ -282,7 +385,7 @@ impl Git<'_> {
         }
         let output = String::from_utf8_lossy(&output).into_owned();
         match ended.outcome {
-            Outcome::Exited(0) => Ok(output),
+            Outcome::Exited(0) => Ok((output, hash.finalize().to_hex().to_string())),
             Outcome::Exited(NOT_FOUND) => {
                 Err(Refusal::invalid(format!("git was not found in {PATH}: install it there")))
             }
@@ -296,26 +399,34 @@ impl Git<'_> {
 
     /// What git said last.
     fn failed(&self, output: &str) -> Refusal {
-        let said = match end_of(output, REASON) {
+        let said: Vec<&str> = output.lines().filter(|line| !line.starts_with("hint:")).collect();
+        let said = said.join("\n");
+        let said = match end_of(&said, REASON) {
             "" => "it did not say why",
             said => said,
         };
-        Refusal::invalid(format!("git, for {}: {said}", self.tree.path.display()))
+        Refusal::invalid(format!("git: {said}"))
     }
 }
 
-fn report(output: &str) -> Option<Report> {
+fn is_commit(text: &str) -> bool {
+    text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn report(output: &str, digest: String) -> Option<Report> {
     let mut lines = output.lines();
     let head = lines.next()?;
     let branch = head.strip_prefix("refs/heads/").map(str::to_owned);
     let (added, removed) = lines.next()?.split_once(' ')?;
-    let is_on_branch = lines.next()? == "on";
+    let on_no_branch = lines.next().filter(|head| *head != "on");
     let ahead = lines.next()?.parse().ok()?;
+    let mut lines = lines.peekable();
+    let commit = || lines.next_if(|line| line.starts_with(COMMIT));
+    let commits = std::iter::from_fn(commit).map(|line| line[COMMIT.len()..].to_owned()).collect();
     let mut unsaved: Vec<String> = lines.map(str::to_owned).collect();
-    if !is_on_branch {
-        unsaved.insert(0, "commits that are on no branch".into());
+    if let Some(head) = on_no_branch {
+        unsaved.insert(0, format!("the commit {head}, which is on no branch"));
     }
-    let digest = blake3::hash(output.as_bytes()).to_hex().to_string();
     let (added, removed) = (added.parse().ok()?, removed.parse().ok()?);
-    Some(Report { branch, added, removed, ahead, unsaved, digest })
+    Some(Report { branch, added, removed, ahead, commits, unsaved, digest })
 }

@@ -1,10 +1,11 @@
 //! Looks after a command at the repositories in the directories where it could write: at new entries in those of the
 //! person, and at what starts a program in those that the command made or the Pod has.
 
+use crate::files::without_parents;
 use crate::sandbox::after::{
     Before, Known, ViewByPath, beside, directory_to_change, exchange, known_at, make,
 };
-use crate::sandbox::guard::{Found, HEAD, obeyed_in, repository};
+use crate::sandbox::guard::{Found, HEAD, obeyed_in, path_in, repository};
 use crate::sandbox::new_repository::{Fault, Repositories};
 use crate::sandbox::own_repositories::Identity;
 use crate::sandbox::view::{GIT, Grant, Level, Links};
@@ -77,7 +78,12 @@ impl Before {
             let what = "leads git to a directory that is no repository".to_owned();
             self.mend_fault(&Fault { path: git.clone(), what, without: None })
         }));
-        self.own.add(own.into_iter());
+        // The record of a working tree that lies elsewhere was made by another program meanwhile.
+        let leads_elsewhere = |dir: &&PathBuf| {
+            let tree = path_in(&dir.join("gitdir"), b"");
+            tree.is_some_and(|tree| !writes(&without_parents(&dir.join(tree))))
+        };
+        self.own.add(own.into_iter().filter(|dir| !leads_elsewhere(dir)));
         said.extend(unseen(&now.unseen));
         said.extend(unseen(&left.into_iter().cloned().collect::<Vec<_>>()));
         said
