@@ -824,7 +824,7 @@ fn the_rules_of_the_workspace_bind_a_child_of_a_pod_in_a_working_tree() {
     new(&bench, "new fix --worktree");
     let said = run(&bench, "fix", "echo parent");
     assert!(said.contains("denied"), "{said}");
-    let sent = bench.yoi(&["send", "fix", "spawn echo child"]);
+    let sent = bench.yoi(&["send", "fix", "let kid echo child"]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let result = || bench.log("kid").into_iter().find(|entry| entry["kind"] == "tool_result");
     eventually("the child has asked", || bench.pod("kid").is_some() && result().is_some());
@@ -921,12 +921,12 @@ fn a_tree_in_which_a_fork_works_stays_and_children_come_back_into_it() {
     let (bench, _host) = with_a_repository();
     new(&bench, "new fix --worktree");
     let tree = tree(&bench, "fix");
-    let sent = bench.yoi(&["send", "fix", "spawn true"]);
+    let sent = bench.yoi(&["send", "fix", "let kid true"]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     eventually("the child is there", || is(&bench, "kid", "idle") && is(&bench, "fix", "idle"));
-    assert_eq!(bench.yoi(&["stop", "fix", "--tree"]).code, Some(0));
+    assert_eq!(bench.yoi(&["stop", "fix", "--tree", "--yes"]).code, Some(0));
     assert_eq!(bench.yoi(&["worktree", "drop", "fix", "--yes"]).code, Some(0));
-    let back = bench.yoi(&["restore", "fix", "--tree"]);
+    let back = bench.yoi(&["-c", "restore fix --tree"]);
     assert_eq!(back.code, Some(0), "{back:?}");
     assert!(is(&bench, "kid", "idle") && tree.exists());
     assert_eq!(bench.yoi(&["fork", "other", "--pod", "fix"]).code, Some(0));

@@ -54,7 +54,7 @@ const FRAME: Duration = Duration::from_millis(40);
 const LONG_FRAME: Duration = Duration::from_millis(125);
 /// How many bytes a second may go to the terminal in frames that no key caused. Over a slow line, more of them would delay
 /// what is typed.
-const BYTES: u64 = 36 * 1024;
+const BYTES: u64 = 32 * 1024;
 /// How long after a change the state of the screen is written: what a crash of the screen loses.
 const SAVE: Duration = Duration::from_secs(1);
 /// How often a frame is begun again because the terminal has changed its size meanwhile.
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn frames_without_a_key_are_fewer_the_larger_they_are() {
-        let pauses = [0, 1_000, 3_686, 1_000_000].map(|bytes| pause_after(bytes).as_millis());
+        let pauses = [0, 1_000, 3_276, 1_000_000].map(|bytes| pause_after(bytes).as_millis());
         assert_eq!(pauses, [40, 40, 99, 125]);
     }
 }

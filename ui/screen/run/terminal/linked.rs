@@ -1,7 +1,7 @@
 //! The backend of the dashboard: writes cells as crossterm's does, and the links among them as hyperlinks (OSC 8).
 
 use crate::rows::Link;
-use crate::screen::run::terminal::drops_unknown_strings;
+use crate::screen::run::terminal::{drops_unknown_strings, size};
 use crate::screen::view::Links;
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::Cell;
@@ -130,16 +130,18 @@ impl<W: Write> Backend for LinkedBackend<W> {
         self.inner.clear_region(region)
     }
 
+    /// crossterm's opens the terminal anew each time.
     fn size(&self) -> io::Result<Size> {
-        self.inner.size()
+        size().map(Size::from)
     }
 
     fn window_size(&mut self) -> io::Result<WindowSize> {
         self.inner.window_size()
     }
 
+    /// Whoever asks for a frame writes it out at once with what goes around it.
     fn flush(&mut self) -> io::Result<()> {
-        Backend::flush(&mut self.inner)
+        Ok(())
     }
 }
 
