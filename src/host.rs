@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Approval requests of all Pods, the decisions on them, and the rules that decisions leave behind.
 mod approvals;
@@ -236,7 +236,7 @@ pub(crate) struct Inner {
     pub(crate) turns: watch::Sender<()>,
     /// One command of git at a time changes the list of working trees of a repository: git fails at an entry that another
     /// one is just writing.
-    pub(crate) worktree_lists: Semaphore,
+    pub(crate) worktree_lists: Mutex<BTreeMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl std::ops::Deref for Shared {
@@ -315,7 +315,7 @@ impl Shared {
             attached: watch::Sender::default(),
             matters: watch::Sender::default(),
             turns: watch::Sender::default(),
-            worktree_lists: Semaphore::new(1),
+            worktree_lists: Mutex::default(),
         }));
         Ok((shared, requests))
     }

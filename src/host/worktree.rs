@@ -41,6 +41,9 @@ pub(crate) struct Worktree {
     /// The commit at which the branch was checked out first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<String>,
+    /// The commit of the branch if it was made for this working tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) new_branch: Option<String>,
     /// Whether git has made it, and its setup command ended, since it was planned or dropped. Until then no Pod has worked
     /// there.
     #[serde(default)]
@@ -56,6 +59,10 @@ pub(crate) struct Worktree {
 /// What becomes of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
+    /// git has it, without files; the commit of its branch, if that is new.
+    Begun {
+        new_branch: Option<String>,
+    },
     /// It is complete: the commit at which it begins, and [`Worktree::setup`].
     Made {
         commit: String,
@@ -77,6 +84,7 @@ impl Worktree {
                 let start = self.start.or(Some(commit));
                 Self { start, made: true, setup, ..self }
             }
+            Change::Begun { new_branch } => Self { new_branch, ..self },
             Change::Kept => Self { kept: true, ..self },
             Change::Dropped { loss: Loss::Refused, .. } if self.kept => {
                 return Err(Refusal::invalid("it was kept with :worktree keep"));
@@ -140,8 +148,9 @@ pub(crate) fn plan(
     }
     let home = new_directory(place, pod)?;
     let path = home.join(repository.file_name().unwrap_or("tree".as_ref()));
-    let (start, setup) = (None, None);
-    Ok(Worktree { repository, path, branch, from, start, made: false, kept: false, setup })
+    let (start, new_branch, setup) = (None, None, None);
+    let (made, kept) = (false, false);
+    Ok(Worktree { repository, path, branch, from, start, new_branch, made, kept, setup })
 }
 
 /// A new directory with the name of a Pod, numbered when there is one already.
@@ -193,13 +202,22 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<Vec<String>, 
     fs::create_dir_all(home)
         .map_err(|error| Refusal::internal(format!("{}: {error}", home.display())))?;
     git.forget(Loss::Refused).await?;
-    let (commit, is_new_branch) = git.make().await?;
-    if let (Some(start), true) = (&tree.start, is_new_branch) {
-        notes.push(format!(
-            "its branch {} was gone and is made anew at {commit}; it began at {start} before",
-            tree.branch
-        ));
+    let new_branch = git.make().await?;
+    pod.change_worktree(Change::Begun { new_branch: new_branch.clone() }).await?;
+    let checked_out = git.check_out().await;
+    if checked_out.is_err() {
+        let tree = &Worktree { new_branch: new_branch.clone(), ..tree.clone() };
+        take_back(shared, tree, &env).await;
     }
+    let commit = checked_out?;
+    let branch = &tree.branch;
+    notes.extend(match (&tree.start, new_branch) {
+        (Some(start), Some(_)) => Some(format!(
+            "its branch {branch} was gone and is made anew at {commit}; it began at {start} before"
+        )),
+        (None, None) => Some(format!("its branch {branch} was there already, at {commit}")),
+        _ => None,
+    });
     let setup = setup::run(shared, pod).await;
     pod.change_worktree(Change::Made { commit, setup }).await?;
     Ok(notes)
@@ -213,23 +231,23 @@ pub(crate) fn give_up(tree: &Worktree) {
 
 /// Takes back the working tree of a Pod that could not be created and never was live. What stays is named in a notice.
 pub(crate) async fn undo(shared: &Shared, pod: &Handle) {
-    if let Ok((tree, env)) = of(pod).await {
-        take_back(shared, &tree, &env).await;
+    match of(pod).await {
+        Ok((tree, env)) => take_back(shared, &tree, &env).await,
+        Err(why) if pod.info.borrow().worktree.is_some() => {
+            shared.add_notice(format!("a working tree could not be taken back: {}", why.message));
+        }
+        Err(_) => {}
     }
 }
 
-/// The same for a Pod that is known from the store alone.
+/// Deletes a working tree in which no Pod has worked, and the branch that was made for it, unless that has new commits.
 pub(crate) async fn take_back(shared: &Shared, tree: &Worktree, env: &Env) {
-    delete_new(&Git { shared, env, tree }, None).await;
-}
-
-/// Deletes a working tree in which no Pod has worked, and the branch that was made for it, if it is at this commit still.
-async fn delete_new(git: &Git<'_>, new_branch: Option<&str>) {
-    let Git { shared, env, tree } = *git;
     let deleted = async {
         delete_directory(shared, tree, &tree.path).await?;
-        if let Some(commit) = new_branch {
-            git.delete_branch(commit).await?;
+        if let Some(commit) = &tree.new_branch {
+            // git starts there.
+            let _ = fs::create_dir_all(tree.home());
+            Git { shared, env, tree }.delete_branch(commit).await?;
         }
         forget(shared, env, tree, Loss::Refused).await
     };
@@ -316,6 +334,15 @@ fn must_be_alone(shared: &Shared, name: &PodName, tree: &Worktree) -> Result<(),
     Err(Refusal::invalid(format!(
         "pod `{other}` may write in the working tree of `{name}`; :stop {other} comes first"
     )))
+}
+
+/// The working tree from whose repository the one at this path was made for a Pod.
+pub(crate) async fn made_from(shared: &Shared, path: &Path) -> Option<PathBuf> {
+    let works_there =
+        |pod: &&Handle| pod.info.borrow().worktree.as_ref().is_some_and(|tree| tree.path == path);
+    let members = shared.members.borrow().clone();
+    let (tree, _) = of(members.0.values().find(works_there)?).await.ok()?;
+    Some(tree.repository)
 }
 
 /// The top of the working tree made by yoi in which a directory lies, canonical.

@@ -757,7 +757,7 @@ fn a_host_that_is_killed_while_a_working_tree_of_a_child_is_made_leaves_nothing_
     assert_eq!(trees(), [""; 0].map(PathBuf::from));
     assert_eq!(git(&bench.ws(), &["worktree", "list"]).lines().count(), 1);
     assert_eq!(bench.yoi(&["cancel", "lead"]).code, Some(0));
-    // The branch is there already.
+    assert_eq!(git(&bench.ws(), &["branch", "--format=%(refname:short)"]), "main\n");
     let said = result(&bench, "lead", asked);
     assert!(said.contains("on the branch fix"), "{said}");
     let tree = tree(&bench, "kid");

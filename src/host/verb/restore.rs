@@ -6,6 +6,7 @@ use crate::host::supervisor::{Doing, Family, Mark};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::host::{Shared, authority, ephemeral, worktree};
 use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
+use crate::scope::{Permission, Rule};
 use crate::session::LogError;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
@@ -182,10 +183,8 @@ async fn look(cx: &Cx, steps: &mut [Step]) {
         (dir, there)
     });
     let dirs: BTreeMap<_, _> = join_all(asked).await.into_iter().collect();
-    let trees: Vec<PathBuf> = steps
-        .iter()
-        .filter_map(|step| Some(step.pod.info.borrow().worktree.as_ref()?.path.clone()))
-        .collect();
+    let tree = |step: &Step| Some(step.pod.info.borrow().worktree.as_ref()?.path.clone());
+    let trees: Vec<PathBuf> = steps.iter().filter(|step| step.comes()).filter_map(tree).collect();
     let looking = steps.iter_mut().filter(|step| step.comes()).map(|step| {
         let dir = step.pod.info.borrow().cwd.clone();
         let is_made_again = trees.iter().any(|tree| dir.starts_with(tree));
@@ -249,6 +248,17 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
     if coming.is_empty() {
         return Ok(());
     }
+    if let Some(by) = &cx.by {
+        for n in &coming {
+            if let Err(refusal) = worktree_allowed(cx, by, &steps[*n].pod).await {
+                steps[*n].fails(refusal.message);
+            }
+        }
+    }
+    let coming: Vec<usize> = coming.into_iter().filter(|n| steps[*n].comes()).collect();
+    if coming.is_empty() {
+        return Ok(());
+    }
     let mut marks = Vec::new();
     match enter(cx, steps, &coming).await {
         Ok(entered) => marks.push(entered),
@@ -292,6 +302,19 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
         step.fails(refusal.message);
     }
     Ok(())
+}
+
+/// A Pod that brings another one back into a working tree must be allowed to write the repository, as for a new one.
+async fn worktree_allowed(cx: &Cx, by: &PodName, pod: &Handle) -> Result<(), Refusal> {
+    let resolved = pod.parental().await?.resolved;
+    let Some(tree) = resolved.worktree.filter(|_| resolved.own_scope) else { return Ok(()) };
+    let (by, top) = (by.clone(), tree.from.unwrap_or(tree.repository));
+    cx.family(move |family| {
+        let rule = Rule::new(top, Permission::Write);
+        let lent = family.table.may_lend(&by.key(), &rule);
+        lent.map_err(|why| family.not_within(&by, &rule, &why))
+    })
+    .await
 }
 
 impl Step {

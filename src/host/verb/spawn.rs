@@ -46,17 +46,29 @@ impl Verb for SpawnPod {
         let created = created.await;
         let (child, _mark) = created.inspect_err(|_| tree.iter().for_each(worktree::give_up))?;
         crate::crash_point!("spawn-stored");
-        let begun = match worktree::ready(&cx.shared, &child).await {
-            Ok(_) => first_message(&child, &parent.name, self.task).await,
-            Err(refusal) => Err(refusal),
+        let begun = async {
+            let notes = worktree::ready(&cx.shared, &child).await?;
+            let name = parent.name.clone();
+            // That may have taken minutes.
+            let still = cx.family(move |family| {
+                let parent = family.live(&name)?.name;
+                family.must_not_be_stopping(&parent)
+            });
+            still.await?;
+            first_message(&child, &parent.name, self.task).await?;
+            Ok(notes)
         };
-        if let Err(refusal) = begun {
-            crate::crash_point!("spawn-refused");
-            return Err(undo(&cx, &child, refusal).await);
-        }
+        let notes = match begun.await {
+            Ok(notes) => notes,
+            Err(refusal) => {
+                crate::crash_point!("spawn-refused");
+                return Err(undo(&cx, &child, refusal).await);
+            }
+        };
         crate::crash_point!("spawn-told");
         list(&cx, &child).await?;
-        let info = Box::new(child.info.borrow().clone());
+        let mut info = Box::new(child.info.borrow().clone());
+        info.notes.extend(notes);
         Ok(Event::Spawned { info, socket: cx.shared.sockets().socket(child.name.as_str()) })
     }
 }
@@ -70,6 +82,8 @@ struct Asked {
     rules: Vec<Rule>,
     /// The top of the repository from which a working tree for it is made.
     top: Option<PathBuf>,
+    /// Where working trees lie.
+    place: PathBuf,
 }
 
 impl Asked {
@@ -98,7 +112,8 @@ impl Asked {
             }
             Some(_) => Some(top_of(new.cwd.as_deref(), from, cx).await?),
         };
-        Ok(Self { parent: parent.clone(), name, rules, top })
+        let place = cx.shared.dirs.worktrees();
+        Ok(Self { parent: parent.clone(), name, rules, top, place })
     }
 
     /// Whether the parent may have this child now; the child's scope.
@@ -115,6 +130,13 @@ impl Asked {
         for rule in &rules {
             let lent = family.table.may_lend(&parent.key(), rule);
             lent.map_err(|why| family.not_within(&parent, rule, &why))?;
+        }
+        let place = Rule::new(&self.place, Permission::Write);
+        if self.top.is_some() && family.table.may_lend(&parent.key(), &place).is_ok() {
+            return Err(Refusal::invalid(format!(
+                "your scope holds {}, where working trees lie, so a child's would be yours as well: use scope",
+                self.place.display()
+            )));
         }
         within_limits(family, &parent)?;
         let rules = if self.top.is_some() { Vec::new() } else { rules };
@@ -224,8 +246,7 @@ async fn plan_in_tree(
     scope: Scope,
     cx: &Cx,
 ) -> Result<Plan, Refusal> {
-    let of_parent = parental.resolved.worktree.as_ref().filter(|tree| tree.path == top);
-    let repository = of_parent.map(|tree| tree.repository.clone());
+    let repository = worktree::made_from(&cx.shared, &top).await;
     let (trees, at) = (cx.shared.dirs.worktrees(), top.clone());
     let in_tree = cx.files(&top, move || worktree::top_of(&trees, &at).is_some()).await?;
     // The rules of the parent's workspace bind a child that works in a working tree, too.

@@ -4,7 +4,7 @@
 use crate::config::dirs::Env;
 use crate::host::Shared;
 use crate::host::pod::start::{command_env, command_limits};
-use crate::host::worktree::{Worktree, delete_new, end_of};
+use crate::host::worktree::{Worktree, end_of};
 use crate::protocol::Refusal;
 use crate::sandbox::{
     Around, Command, CommandView, Isolation, Need, Outcome, Person, PodWorld, Sandbox, StartGroup,
@@ -13,9 +13,12 @@ use crate::sandbox::{
 use crate::scope::{Permission, Rule, Scope};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// How long git may take to change the list of working trees, which reads and writes no file of them.
+const TO_LIST: Duration = Duration::from_secs(30);
 /// How long git may take to check a branch out.
 const TO_MAKE: Duration = Duration::from_secs(600);
 /// The most bytes of its output that are used.
@@ -113,6 +116,7 @@ git() { command git -c core.hooksPath=/dev/null --git-dir="$dir" "$@"; }
 record=
 for named in "$YOI_COMMON"/worktrees/*/gitdir; do
   dir=${named%/gitdir}
+  [ -f "$named" ] || continue
   path=$(cat "$named" 2>/dev/null) || continue
   [[ $path == /* ]] || path=$(realpath -m -- "$dir/$path")
   [ "$path" != "$YOI_TREE/.git" ] || record=$dir
@@ -196,18 +200,14 @@ pub(super) struct Git<'a> {
 }
 
 impl Git<'_> {
-    /// Makes the working tree whole, or leaves nothing; the commit at which it begins, and whether the branch is new.
-    pub(super) async fn make(&self) -> Result<(String, bool), Refusal> {
+    /// Makes the working tree without its files; the commit of the branch, if that is new.
+    pub(super) async fn make(&self) -> Result<Option<String>, Refusal> {
         let made = self.in_repository(MAKE, &[]).await?;
-        let new_branch = made.lines().last().filter(|line| is_commit(line));
-        let checked_out = self.check_out().await;
-        if checked_out.is_err() {
-            delete_new(self, new_branch).await;
-        }
-        Ok((checked_out?, new_branch.is_some()))
+        Ok(made.lines().last().filter(|line| is_commit(line)).map(str::to_owned))
     }
 
-    async fn check_out(&self) -> Result<String, Refusal> {
+    /// Checks the files out; the commit at which the working tree begins.
+    pub(super) async fn check_out(&self) -> Result<String, Refusal> {
         let path = &self.tree.path;
         let writes = vec![path.clone()];
         let rights = Rights { writes: writes.clone(), checks_out: true, ..Rights::default() };
@@ -289,11 +289,15 @@ impl Git<'_> {
     async fn in_repository(&self, program: &str, needs: &[Need]) -> Result<String, Refusal> {
         let (_, repository) = self.repository()?;
         let home = self.tree.home().to_owned();
+        let own = repository.clone();
         let writes = vec![repository, home.clone()];
         let rights = Rights { writes, needs, ..Rights::default() };
-        // It is never closed.
-        let _one_at_a_time = self.shared.worktree_lists.acquire().await;
-        self.run(program, rights, &home, TO_MAKE).await
+        let list = match self.shared.worktree_lists.lock() {
+            Ok(mut lists) => lists.entry(own.clone()).or_default().clone(),
+            Err(_) => Arc::default(),
+        };
+        let _one_at_a_time = list.lock().await;
+        self.run(program, rights, &home, TO_LIST).await
     }
 
     fn repository(&self) -> Result<(PathBuf, PathBuf), Refusal> {
@@ -344,7 +348,7 @@ impl Git<'_> {
         let text = |path: &Path| path.display().to_string();
         let (own_dir, common) = self.repository()?;
         let from = match &self.tree.from {
-            Some(from) => repository_of(from).map(|(own, _)| text(&own)).unwrap_or_default(),
+            Some(from) => repository_of(from).map_or(text(&own_dir), |(own, _)| text(&own)),
             None => text(&own_dir),
         };
         let start = self.tree.start.clone().unwrap_or_else(|| "HEAD".into());
