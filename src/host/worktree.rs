@@ -208,6 +208,7 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<Vec<String>, 
     if checked_out.is_err() {
         let tree = &Worktree { new_branch: new_branch.clone(), ..tree.clone() };
         take_back(shared, tree, &env).await;
+        pod.change_worktree(Change::Begun { new_branch: None }).await?;
     }
     let commit = checked_out?;
     let branch = &tree.branch;
@@ -247,7 +248,9 @@ pub(crate) async fn take_back(shared: &Shared, tree: &Worktree, env: &Env) {
         if let Some(commit) = &tree.new_branch {
             // git starts there.
             let _ = fs::create_dir_all(tree.home());
-            Git { shared, env, tree }.delete_branch(commit).await?;
+            let git = Git { shared, env, tree };
+            git.forget(Loss::Refused).await?;
+            git.delete_branch(commit).await?;
         }
         forget(shared, env, tree, Loss::Refused).await
     };
@@ -464,6 +467,8 @@ pub(crate) async fn delete(
 pub(crate) async fn let_go(shared: &Shared, pod: &Handle) -> Option<WorktreeState> {
     let (tree, _) = of(pod).await.ok()?;
     let stays = delete_if_saved(shared, pod, &tree).await.err();
+    // Another branch may have been checked out last.
+    let (tree, _) = of(pod).await.ok()?;
     let is_there = fs::symlink_metadata(&tree.path).is_ok();
     Some(WorktreeState { is_there, stays, ..unknown(&tree) })
 }

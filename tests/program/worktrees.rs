@@ -909,6 +909,9 @@ fn a_check_out_that_fails_leaves_neither_its_branch_nor_a_copy() {
     assert_eq!(git(&bench.ws(), &["branch", "--format=%(refname:short)"]), "main\nthere\n");
     let home = tree.parent().expect("a directory");
     assert!(home.read_dir().map_or(0, Iterator::count) == 0, "{home:?}");
+    assert!(!home.with_file_name("fix").exists(), "the name is free again");
+    let listed = bench.yoi(&["ls"]);
+    assert!(!listed.err.contains("could not be taken back"), "{listed:?}");
     git(&bench.ws(), &["config", "--unset", "filter.f.smudge"]);
     git(&bench.ws(), &["config", "--unset", "filter.f.required"]);
     git(&bench.ws(), &["branch", "-D", "there"]);

@@ -86,8 +86,7 @@ impl Worktree {
     fn begin(&self, known: &Known<'_>) -> Result<Next, End> {
         let pod = self.pod(known)?;
         if matches!(self.change, Some(Change::Drop { .. })) && is_live(known, &pod) {
-            let stop = known.spell(&format!("stop {pod}"));
-            let text = format!("{pod} is live and may change its working tree: {stop} comes first");
+            let text = format!("{pod} is live and may change its working tree: stop it first");
             return Err(End::refused(Why::Failed, text));
         }
         let is_kept = matches!(self.change, Some(Change::Keep { .. }));
@@ -160,6 +159,9 @@ pub fn fate(state: &WorktreeState) -> String {
     match &state.stays {
         None => {
             format!("its branch {branch} stays in {repository}, and the working tree is deleted")
+        }
+        Some(why) if !state.is_there => {
+            format!("the working tree {path} is not there ({why})")
         }
         Some(why) => format!(
             "the working tree {path} stays, because {why}: `git -C {repository} worktree remove --force --force {path}` \

@@ -116,6 +116,11 @@ fn already_live(cx: &Cx, handle: &Handle) -> Event {
     }
 }
 
+/// The working tree that was made for the Pod of a step.
+fn tree(step: &Step) -> Option<PathBuf> {
+    Some(step.pod.info.borrow().worktree.as_ref()?.path.clone())
+}
+
 /// One Pod on its way back.
 struct Step {
     pod: Handle,
@@ -183,7 +188,6 @@ async fn look(cx: &Cx, steps: &mut [Step]) {
         (dir, there)
     });
     let dirs: BTreeMap<_, _> = join_all(asked).await.into_iter().collect();
-    let tree = |step: &Step| Some(step.pod.info.borrow().worktree.as_ref()?.path.clone());
     let trees: Vec<PathBuf> = steps.iter().filter(|step| step.comes()).filter_map(tree).collect();
     let looking = steps.iter_mut().filter(|step| step.comes()).map(|step| {
         let dir = step.pod.info.borrow().cwd.clone();
@@ -280,8 +284,18 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
     // Others of them may work in one of these working trees.
     let coming = steps.iter().filter(|step| step.comes());
     let ready = join_all(coming.map(|step| worktree::ready(&cx.shared, &step.pod))).await;
+    let coming = steps.iter().filter(|step| step.comes());
+    let missing: Vec<(PathBuf, Refusal)> = coming
+        .zip(&ready)
+        .filter_map(|(step, ready)| Some((tree(step)?, ready.as_ref().err()?.clone())))
+        .collect();
     let coming = steps.iter_mut().filter(|step| step.comes());
-    let live = coming.zip(ready).map(|(step, ready)| async move {
+    let live = coming.zip(ready).map(|(step, ready)| {
+        let cwd = step.pod.info.borrow().cwd.clone();
+        let gone = missing.iter().find(|(tree, _)| cwd.starts_with(tree));
+        (step, gone.map_or(ready, |(_, refusal)| Err(refusal.clone())))
+    });
+    let live = live.map(|(step, ready)| async move {
         let live = match ready {
             Ok(notes) => {
                 step.plan.notes.extend(notes);
@@ -308,9 +322,14 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
 async fn worktree_allowed(cx: &Cx, by: &PodName, pod: &Handle) -> Result<(), Refusal> {
     let resolved = pod.parental().await?.resolved;
     let Some(tree) = resolved.worktree.filter(|_| resolved.own_scope) else { return Ok(()) };
-    let (by, top) = (by.clone(), tree.from.unwrap_or(tree.repository));
+    let by = by.clone();
     cx.family(move |family| {
-        let rule = Rule::new(top, Permission::Write);
+        let rule = |top: PathBuf| Rule::new(top, Permission::Write);
+        let from = tree.from.map(rule);
+        if from.is_some_and(|rule| family.table.may_lend(&by.key(), &rule).is_ok()) {
+            return Ok(());
+        }
+        let rule = rule(tree.repository);
         let lent = family.table.may_lend(&by.key(), &rule);
         lent.map_err(|why| family.not_within(&by, &rule, &why))
     })

@@ -113,6 +113,8 @@ impl Asked {
             Some(_) => Some(top_of(new.cwd.as_deref(), from, cx).await?),
         };
         let place = cx.shared.dirs.worktrees();
+        // Scopes name it so; before the first one is made it holds nothing.
+        let place = canonical(cx, &place).await.unwrap_or(place);
         Ok(Self { parent: parent.clone(), name, rules, top, place })
     }
 

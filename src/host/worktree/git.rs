@@ -84,9 +84,9 @@ git diff --no-ext-diff --numstat "$YOI_START" --) |
       [ "$added" = - ] || { a=$((a + added)); r=$((r + removed)); }
     done; echo "$a $r"; }
 git for-each-ref --count=1 --format=on --contains HEAD refs/heads refs/remotes refs/tags | grep . ||
-  git rev-parse --short HEAD
+  git rev-parse --short HEAD || echo HEAD
 git rev-list --count "$YOI_START..HEAD" -- || echo 0
-git log --max-count=20 --format='commit %h %s' "$YOI_START..HEAD" --
+git log --no-show-signature --max-count=20 --format='commit %h %s' "$YOI_START..HEAD" --
 inner=$(find . -mindepth 2 -name .git -prune) || exit 1
 [ -z "$inner" ] || sed 's/^/a repository, which may have commits of its own: /' <<< "$inner"
 git ls-files --stage -z | sed -nz 's/^160000 [^\t]*\t//p' | while IFS= read -r -d '' path; do
@@ -124,7 +124,7 @@ done
 [ -n "$record" ] || exit 0
 if [ -z "$agreed" ]; then
   dir=$record
-  lost=$(git for-each-ref --count=1 --format='%(refname)' refs/worktree) || exit
+  lost=$(git for-each-ref --count=1 --format='%(refname)' refs/worktree) || [ ! -e "$record/commondir" ] || exit
   for state in $YOI_STATES; do
     [ ! -e "$record/$state" ] || lost=$state
   done
@@ -138,9 +138,13 @@ dir=$YOI_REPOSITORY
 git worktree remove --force --force -- "$YOI_TREE"
 "#;
 
-/// Deletes the branch that was made for a working tree.
+/// Deletes the branch that was made for a working tree, unless it has new commits or is checked out elsewhere.
 const DELETE_BRANCH: &str = r#"
-git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" update-ref -d "refs/heads/$YOI_BRANCH" "$commit"
+git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"; }
+[ "$(git rev-parse --quiet --verify "refs/heads/$YOI_BRANCH")" = "$commit" ] || exit 0
+list=$(git worktree list --porcelain) || exit 0
+! grep -qxF "branch refs/heads/$YOI_BRANCH" <<< "$list" || exit 0
+git update-ref -d "refs/heads/$YOI_BRANCH" "$commit"
 "#;
 
 /// What is in the directory of git of a working tree while an operation is under way.

@@ -108,10 +108,10 @@ impl Reader {
             // Bytes that are there at every moment leave the clock no turn.
             Ok(Ok(Some(_))) if Instant::now() > kept_open => only_kept_open(&self.answer),
             Ok(Ok(Some(bytes))) => {
+                let (came, waited) = (Instant::now(), asked.elapsed());
                 self.take(&bytes);
-                let now = Instant::now();
                 if self.answer.progress() == Progress::Open {
-                    self.next_read = now + pause(now - asked, now - self.began);
+                    self.next_read = came + pause(waited, came - self.began);
                 }
                 return;
             }

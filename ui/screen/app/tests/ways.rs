@@ -79,8 +79,8 @@ const fn after(before: Before, case: Case) -> Case {
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     case("new carol --model rehearsal:{dir}/script.toml --cwd {dir}/carol", &[("new", "")], "carol is ready"),
-    case("new --worktree", &[("new", "")], "is not in a git repository of yours"),
-    case("new --worktree fix-login", &[("new", "")], "is not in a git repository of yours"),
+    case("new --worktree", &[("new", "")], "is not the top of a git repository of yours"),
+    case("new --worktree fix-login", &[("new", "")], "is not the top of a git repository of yours"),
     case("open bob", &[], ""),
     case("open nobody", &[], "there is no pod `nobody`"),
     case("send bob hello", &[("run", "bob")], "sent to bob"),
@@ -151,7 +151,7 @@ const CASES: &[Case] = &[
     case("jobs stop job-1", &[("stop_job", "alice")], "no command in the background has the id"),
     case("worktree", &[("worktree", "alice")], "pod `alice` has no working tree of its own"),
     case("worktree keep", &[("worktree", "alice")], "pod `alice` has no working tree of its own"),
-    case("worktree drop", &[("worktree", "alice")], "pod `alice` has no working tree of its own"),
+    case("worktree drop", &[], "alice is live and may change its working tree: stop it first"),
     case("connect", &[], "a key from platform.claude.com/settings/keys"),
     case("model", &[], "alice uses rehearsal:"),
     case("effort", &[], "alice: "),

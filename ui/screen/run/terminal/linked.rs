@@ -3,6 +3,7 @@
 use crate::rows::Link;
 use crate::screen::run::terminal::{drops_unknown_strings, size};
 use crate::screen::view::Links;
+use crossterm::{cursor, queue};
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Size};
@@ -107,11 +108,11 @@ impl<W: Write> Backend for LinkedBackend<W> {
     }
 
     fn hide_cursor(&mut self) -> io::Result<()> {
-        self.inner.hide_cursor()
+        queue!(self.inner, cursor::Hide)
     }
 
     fn show_cursor(&mut self) -> io::Result<()> {
-        self.inner.show_cursor()
+        queue!(self.inner, cursor::Show)
     }
 
     fn get_cursor_position(&mut self) -> io::Result<Position> {
@@ -119,7 +120,8 @@ impl<W: Write> Backend for LinkedBackend<W> {
     }
 
     fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
-        self.inner.set_cursor_position(position)
+        let Position { x, y } = position.into();
+        queue!(self.inner, cursor::MoveTo(x, y))
     }
 
     fn clear(&mut self) -> io::Result<()> {
