@@ -92,17 +92,11 @@ pub(crate) async fn servers_now(
     shared: &Shared,
     workspace: PathBuf,
 ) -> Result<(McpServers, Option<String>), Refusal> {
-    let trusted = trusted_hash(shared, &workspace).await?;
     let (host, root) = (shared.clone(), workspace.clone());
-    let read = move || {
-        let says = WorkspaceSettings::load(&root).with_trust(trusted.as_deref());
-        let settings = host.settings_now().settings;
-        match settings.unread.is_empty() {
-            false => Err(unknown_rules(&settings)),
-            true => Ok((servers_of(&host, &settings, &says, &root), says.untrusted_servers())),
-        }
+    let servers = move |settings: &Settings, says: WorkspaceSettings| {
+        (servers_of(&host, settings, &says, &root), says.untrusted_servers())
     };
-    shared.files.run(&workspace, read).await?
+    read_now(shared, workspace, servers).await
 }
 
 /// The command line that is to run in new working trees of a workspace: the user's, else that of the workspace's file while a
@@ -111,6 +105,19 @@ pub(crate) async fn setup_command(
     shared: &Shared,
     workspace: PathBuf,
 ) -> Result<Option<String>, Refusal> {
+    let setup = |settings: &Settings, says: WorkspaceSettings| {
+        settings.worktree.setup.clone().or(says.granted.setup)
+    };
+    let command = read_now(shared, workspace, setup).await?;
+    Ok(command.filter(|command| !command.trim().is_empty()))
+}
+
+/// What the settings of the user and of a workspace, read again, say. `Err`: some of the user's cannot be read.
+async fn read_now<T: Send + 'static>(
+    shared: &Shared,
+    workspace: PathBuf,
+    of: impl FnOnce(&Settings, WorkspaceSettings) -> T + Send + 'static,
+) -> Result<T, Refusal> {
     let trusted = trusted_hash(shared, &workspace).await?;
     let (host, root) = (shared.clone(), workspace.clone());
     let read = move || {
@@ -118,11 +125,10 @@ pub(crate) async fn setup_command(
         let settings = host.settings_now().settings;
         match settings.unread.is_empty() {
             false => Err(unknown_rules(&settings)),
-            true => Ok(settings.worktree.setup.clone().or(says.granted.setup)),
+            true => Ok(of(&settings, says)),
         }
     };
-    let command = shared.files.run(&workspace, read).await??;
-    Ok(command.filter(|command| !command.trim().is_empty()))
+    shared.files.run(&workspace, read).await?
 }
 
 /// The hash of the settings file that a person trusts in a workspace.

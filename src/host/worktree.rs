@@ -23,8 +23,10 @@ use std::time::Duration;
 
 /// How long git may take to compare a working tree with its branch, if a person waits for it.
 const TO_SHOW: Duration = Duration::from_secs(600);
-/// And if it only counts lines.
+/// How long it may take if it only counts lines.
 const TO_COUNT: Duration = Duration::from_secs(30);
+/// In the place of a branch where none is checked out. No branch is called so: a name has no blank.
+const NO_BRANCH: &str = "no branch";
 /// The most numbers that are tried behind the name of a Pod.
 const NUMBERS: u32 = 1000;
 
@@ -77,7 +79,7 @@ pub(crate) enum Change {
 }
 
 impl Worktree {
-    /// It as it is after a change.
+    /// The working tree after a change.
     pub(crate) fn changed(self, change: Change) -> Result<Self, Refusal> {
         Ok(match change {
             Change::Made { commit, setup } => {
@@ -170,7 +172,7 @@ fn new_directory(place: &Path, pod: &PodName) -> Result<PathBuf, String> {
     Err(format!("every directory like {} is taken", place.join(pod.as_str()).display()))
 }
 
-/// Makes the working tree of a Pod that is to become live, unless it is there. What a person has to know of it.
+/// Makes the working tree of a Pod that is to become live, unless it is there. Returns notes for the person.
 pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<Vec<String>, Refusal> {
     let Parental { resolved, env, .. } = pod.parental().await?;
     let Some(tree) = resolved.worktree else { return Ok(Vec::new()) };
@@ -198,9 +200,6 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<Vec<String>, 
             aside.display()
         ));
     }
-    let home = tree.home();
-    fs::create_dir_all(home)
-        .map_err(|error| Refusal::internal(format!("{}: {error}", home.display())))?;
     git.forget(Loss::Refused).await?;
     let new_branch = git.make().await?;
     pod.change_worktree(Change::Begun { new_branch: new_branch.clone() }).await?;
@@ -226,7 +225,11 @@ pub(crate) async fn ready(shared: &Shared, pod: &Handle) -> Result<Vec<String>, 
 
 /// Takes back the directory of a working tree that was planned for a Pod which was not stored.
 pub(crate) fn give_up(tree: &Worktree) {
-    // It is empty; one that stays is in no way.
+    remove_home(tree);
+}
+
+/// Removes the directory that was made for a working tree, unless a person put something beside that.
+fn remove_home(tree: &Worktree) {
     let _ = fs::remove_dir(tree.home());
 }
 
@@ -245,14 +248,12 @@ pub(crate) async fn undo(shared: &Shared, pod: &Handle) {
 pub(crate) async fn take_back(shared: &Shared, tree: &Worktree, env: &Env) {
     let deleted = async {
         delete_directory(shared, tree, &tree.path).await?;
+        forget(shared, env, tree, Loss::Refused).await?;
         if let Some(commit) = &tree.new_branch {
-            // git starts there.
-            let _ = fs::create_dir_all(tree.home());
-            let git = Git { shared, env, tree };
-            git.forget(Loss::Refused).await?;
-            git.delete_branch(commit).await?;
+            Git { shared, env, tree }.delete_branch(commit).await?;
+            remove_home(tree);
         }
-        forget(shared, env, tree, Loss::Refused).await
+        Ok::<_, Refusal>(())
     };
     if let Err(why) = deleted.await {
         shared.add_notice(format!("a working tree could not be taken back: {}", why.message));
@@ -266,7 +267,7 @@ fn end_of(said: &str, bytes: usize) -> &str {
     said[from..].trim()
 }
 
-/// Moves what lies at the path of a working tree to a name that is given once; that name.
+/// Moves what lies at the path of a working tree to a new path beside it, and returns that.
 fn set_aside(tree: &Worktree) -> Result<PathBuf, Refusal> {
     let aside = tree.home().join(format!("aside-{}", uuid::Uuid::now_v7()));
     fs::rename(&tree.path, &aside)
@@ -274,7 +275,7 @@ fn set_aside(tree: &Worktree) -> Result<PathBuf, Refusal> {
     Ok(aside)
 }
 
-/// Has a directory be no working tree any more: the record that it names is that of another one soon.
+/// Detaches a directory from git: the record that its `.git` names will soon belong to another working tree.
 fn detach(aside: &Path) -> Result<(), Refusal> {
     let (git, former) = (aside.join(".git"), aside.join("git-was"));
     match fs::rename(&git, &former) {
@@ -287,8 +288,6 @@ fn detach(aside: &Path) -> Result<(), Refusal> {
 
 /// Removes what the repository has of a working tree that is deleted, and the directory in which it lay.
 async fn forget(shared: &Shared, env: &Env, tree: &Worktree, loss: Loss) -> Result<(), Refusal> {
-    // git starts there; a person may have deleted it, too.
-    let _ = fs::create_dir_all(tree.home());
     Git { shared, env, tree }.forget(loss).await.map_err(|why| {
         Refusal::internal(format!(
             "{} is not there, but {} still lists it: {}",
@@ -297,8 +296,7 @@ async fn forget(shared: &Shared, env: &Env, tree: &Worktree, loss: Loss) -> Resu
             why.message
         ))
     })?;
-    // A person may have put something beside it.
-    let _ = fs::remove_dir(tree.home());
+    remove_home(tree);
     Ok(())
 }
 
@@ -370,9 +368,8 @@ pub(crate) async fn counted(shared: &Shared, env: &Env, tree: &Worktree) -> Opti
 }
 
 fn info_of(tree: &Worktree, report: &Report) -> WorktreeInfo {
-    let Report { branch, added, removed, .. } = report.clone();
-    let branch = branch.unwrap_or_else(|| "no branch".into());
-    let lines = Some(LinesChanged { added, removed });
+    let branch = report.branch.clone().unwrap_or_else(|| NO_BRANCH.into());
+    let lines = Some(LinesChanged { added: report.added, removed: report.removed });
     WorktreeInfo { path: tree.path.clone(), branch, lines }
 }
 
@@ -444,8 +441,7 @@ pub(crate) async fn delete(
         return Err(Refusal::invalid(text));
     }
     let branch = state.info.branch;
-    let is_branch = branch != tree.branch && !branch.contains(' ');
-    let branch = if is_branch { branch } else { tree.branch.clone() };
+    let branch = if branch == NO_BRANCH { tree.branch.clone() } else { branch };
     let dropped = Change::Dropped { branch, loss: agreed };
     if !state.is_there {
         pod.change_worktree(dropped).await?;

@@ -7,7 +7,7 @@ use crate::host::Shared;
 use crate::host::models::{self, Found, Local, Search};
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
-use crate::host::supervisor::{Doing, Mark};
+use crate::host::supervisor::Doing;
 use crate::host::verb::create::{self, Plan};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::host::worktree::{self, Top};
@@ -45,14 +45,10 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
     let base = plan.workspace.file_name().map(|name| name.to_string_lossy().into_owned());
     let base = worktree.as_ref().and_then(|tree| tree.branch.clone()).or(base);
     let base = PodName::from_directory(&base.unwrap_or_default());
-    let (asked, reserved) = match worktree {
-        None => (asked, None),
-        Some(worktree) => {
-            let reserved = in_worktree(&mut plan, worktree, asked, base.clone(), cx).await?;
-            (Some(reserved.0), Some(reserved.1))
-        }
+    let asked = match worktree {
+        None => asked,
+        Some(worktree) => Some(in_worktree(&mut plan, worktree, asked, base.clone(), cx).await?),
     };
-    drop(reserved);
     let tree = plan.resolved.worktree.clone();
     let created = cx.family(move |family| {
         let name = family.free_name(asked, &base)?;
@@ -70,8 +66,7 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
         (created, _) => created?,
     };
     crate::crash_point!("pod-stored");
-    let ready = worktree::ready(&cx.shared, &handle).await;
-    let live = match ready {
+    let live = match worktree::ready(&cx.shared, &handle).await {
         Ok(of_tree) => handle.live(notes.into_iter().chain(of_tree).collect()).await,
         Err(refusal) => Err(refusal),
     };
@@ -85,21 +80,21 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
     Ok(Event::Created { info })
 }
 
-/// Plans a working tree in which the Pod works instead of the workspace, whose rules go on to count. The name of the Pod is
-/// kept free as long as the mark is held.
+/// Plans a working tree in which the Pod works instead of the workspace, whose rules go on to count. Returns the name of the
+/// Pod, which is kept free meanwhile.
 async fn in_worktree(
     plan: &mut Plan,
     asked: NewWorktree,
     name: Option<PodName>,
     base: PodName,
     cx: &Cx,
-) -> Result<(PodName, Mark), Refusal> {
+) -> Result<PodName, Refusal> {
     let reserved = cx.family(move |family| {
         let name = family.free_name(name, &base)?;
         let mark = family.mark(&name.key(), Doing::Starting);
         Ok((name, mark))
     });
-    let (name, mark) = reserved.await?;
+    let (name, _mark) = reserved.await?;
     if plan.scope.permission(&plan.workspace) != Some(Permission::Write) {
         let text =
             format!("no working tree is made of {}, which is read only", plan.workspace.display());
@@ -111,7 +106,7 @@ async fn in_worktree(
     plan.scope = Scope { allow: vec![rule], deny: Vec::new() }.with_deny(cx.shared.dirs.own());
     plan.cwd.clone_from(&tree.path);
     plan.resolved.worktree = Some(tree);
-    Ok((name, mark))
+    Ok(name)
 }
 
 /// Everything but the name, and notes for a person.

@@ -248,18 +248,14 @@ fn foresee(family: &mut Family, mut steps: Vec<Step>) -> Vec<Step> {
 
 /// Brings Pods back: in one transaction, or where that is refused each in its own.
 async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
-    let coming: Vec<usize> = (0..steps.len()).filter(|n| steps[*n].comes()).collect();
-    if coming.is_empty() {
-        return Ok(());
-    }
     if let Some(by) = &cx.by {
-        for n in &coming {
-            if let Err(refusal) = worktree_allowed(cx, by, &steps[*n].pod).await {
-                steps[*n].fails(refusal.message);
+        for step in steps.iter_mut().filter(|step| step.comes()) {
+            if let Err(refusal) = worktree_allowed(cx, by, &step.pod).await {
+                step.fails(refusal.message);
             }
         }
     }
-    let coming: Vec<usize> = coming.into_iter().filter(|n| steps[*n].comes()).collect();
+    let coming: Vec<usize> = (0..steps.len()).filter(|n| steps[*n].comes()).collect();
     if coming.is_empty() {
         return Ok(());
     }
@@ -281,21 +277,9 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
         }
     }
     crate::crash_point!("restore-stored");
-    // Others of them may work in one of these working trees.
-    let coming = steps.iter().filter(|step| step.comes());
-    let ready = join_all(coming.map(|step| worktree::ready(&cx.shared, &step.pod))).await;
-    let coming = steps.iter().filter(|step| step.comes());
-    let missing: Vec<(PathBuf, Refusal)> = coming
-        .zip(&ready)
-        .filter_map(|(step, ready)| Some((tree(step)?, ready.as_ref().err()?.clone())))
-        .collect();
+    let trees = make_trees(cx, steps).await;
     let coming = steps.iter_mut().filter(|step| step.comes());
-    let live = coming.zip(ready).map(|(step, ready)| {
-        let cwd = step.pod.info.borrow().cwd.clone();
-        let gone = missing.iter().find(|(tree, _)| cwd.starts_with(tree));
-        (step, gone.map_or(ready, |(_, refusal)| Err(refusal.clone())))
-    });
-    let live = live.map(|(step, ready)| async move {
+    let live = coming.zip(trees).map(|(step, ready)| async move {
         let live = match ready {
             Ok(notes) => {
                 step.plan.notes.extend(notes);
@@ -316,6 +300,23 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
         step.fails(refusal.message);
     }
     Ok(())
+}
+
+/// Makes the working trees of the Pods that come back. Others of them may work in one; they are refused with its own Pod.
+async fn make_trees(cx: &Cx, steps: &[Step]) -> Vec<Result<Vec<String>, Refusal>> {
+    let coming: Vec<&Step> = steps.iter().filter(|step| step.comes()).collect();
+    let ready = coming.iter().map(|step| worktree::ready(&cx.shared, &step.pod));
+    let ready = join_all(ready).await;
+    let of_tree = |(step, ready): (&&Step, &Result<_, Refusal>)| {
+        Some((tree(step)?, ready.as_ref().err()?.clone()))
+    };
+    let missing: Vec<(PathBuf, Refusal)> = coming.iter().zip(&ready).filter_map(of_tree).collect();
+    let or_missing = |(step, ready): (&Step, _)| {
+        let cwd = step.pod.info.borrow().cwd.clone();
+        let gone = missing.iter().find(|(tree, _)| cwd.starts_with(tree));
+        gone.map_or(ready, |(_, refusal)| Err(refusal.clone()))
+    };
+    coming.into_iter().zip(ready).map(or_missing).collect()
 }
 
 /// A Pod that brings another one back into a working tree must be allowed to write the repository, as for a new one.

@@ -13,7 +13,7 @@ use crate::sandbox::{
 use crate::scope::{Permission, Rule, Scope};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::PoisonError;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// while all of it can be written. It is locked, because `git worktree prune` in another world does not see it. Prints the
 /// commit of a branch that it makes.
 const MAKE: &str = r#"
-git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"; }
+git() { command git --git-dir="$YOI_REPOSITORY" "$@"; }
 set -- worktree add --quiet --no-checkout --lock --reason "$YOI_REASON"
 if git show-ref --verify --quiet "refs/heads/$YOI_BRANCH"; then
   git "$@" -- "$YOI_TREE" "$YOI_BRANCH" || exit
@@ -49,8 +49,7 @@ fi
 "#;
 
 /// Checks the files out, and prints the commit. Filters run with the rights of the Pod.
-const CHECK_OUT: &str =
-    "git -c core.hooksPath=/dev/null reset --quiet --hard && echo && git rev-parse HEAD";
+const CHECK_OUT: &str = "git reset --quiet --hard && echo && git rev-parse HEAD";
 
 /// Prints what is otherwise in a new working tree than in its commit, and what lies there besides. A file whose line ends
 /// are not those that its attributes ask for counts as changed for git, however it was checked out.
@@ -112,7 +111,7 @@ const COMMIT: &str = "commit ";
 /// this needs git. It starts no program that the repository names: git looks at no file of a working tree that is not there.
 const FORGET: &str = r#"
 [ ! -e "$YOI_TREE" ] || { echo 'its directory is there'; exit 1; }
-git() { command git -c core.hooksPath=/dev/null --git-dir="$dir" "$@"; }
+git() { command git --git-dir="$dir" "$@"; }
 record=
 for named in "$YOI_COMMON"/worktrees/*/gitdir; do
   dir=${named%/gitdir}
@@ -140,7 +139,7 @@ git worktree remove --force --force -- "$YOI_TREE"
 
 /// Deletes the branch that was made for a working tree, unless it has new commits or is checked out elsewhere.
 const DELETE_BRANCH: &str = r#"
-git() { command git -c core.hooksPath=/dev/null --git-dir="$YOI_REPOSITORY" "$@"; }
+git() { command git --git-dir="$YOI_REPOSITORY" "$@"; }
 [ "$(git rev-parse --quiet --verify "refs/heads/$YOI_BRANCH")" = "$commit" ] || exit 0
 list=$(git worktree list --porcelain) || exit 0
 ! grep -qxF "branch refs/heads/$YOI_BRANCH" <<< "$list" || exit 0
@@ -153,8 +152,10 @@ const STATES: &str = "rebase-merge rebase-apply sequencer MERGE_HEAD MERGE_AUTOS
 /// Why git does not prune the working trees that yoi makes.
 const REASON_OF_LOCK: &str = "yoi";
 
-/// Settings of git for all of it: what is compared is what lies there, whatever a repository lets git believe.
-const SETTINGS: [(&str, &str); 6] = [
+/// Settings for every git that is started here: no hook runs, and files are compared as they lie there, whatever the
+/// repository lets git believe.
+const SETTINGS: [(&str, &str); 7] = [
+    ("core.hooksPath", "/dev/null"),
     ("core.quotePath", "false"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
@@ -292,16 +293,19 @@ impl Git<'_> {
     /// the other working trees.
     async fn in_repository(&self, program: &str, needs: &[Need]) -> Result<String, Refusal> {
         let (_, repository) = self.repository()?;
-        let home = self.tree.home().to_owned();
-        let own = repository.clone();
-        let writes = vec![repository, home.clone()];
-        let rights = Rights { writes, needs, ..Rights::default() };
-        let list = match self.shared.worktree_lists.lock() {
-            Ok(mut lists) => lists.entry(own.clone()).or_default().clone(),
-            Err(_) => Arc::default(),
+        let home = self.tree.home();
+        // A person may have deleted it.
+        fs::create_dir_all(home)
+            .map_err(|error| Refusal::internal(format!("{}: {error}", home.display())))?;
+        let list = {
+            let lists = self.shared.worktree_lists.lock();
+            let mut lists = lists.unwrap_or_else(PoisonError::into_inner);
+            lists.entry(repository.clone()).or_default().clone()
         };
         let _one_at_a_time = list.lock().await;
-        self.run(program, rights, &home, TO_LIST).await
+        let writes = vec![repository, home.to_owned()];
+        let rights = Rights { writes, needs, ..Rights::default() };
+        self.run(program, rights, home, TO_LIST).await
     }
 
     fn repository(&self) -> Result<(PathBuf, PathBuf), Refusal> {
@@ -340,7 +344,7 @@ impl Git<'_> {
             ));
         }
         let settings = self.shared.settings.last().settings;
-        let mut env = command_env(&settings, self.env);
+        let env = command_env(&settings, self.env);
         let (own, limits) = (self.shared.dirs.own(), command_limits(&settings));
         let Rights { writes, needs, only_reads, checks_out } = rights;
         let writes = writes.into_iter().map(|path| Rule::new(path, Permission::Write));
@@ -349,32 +353,7 @@ impl Git<'_> {
         let view = CommandView::new(&Around { own: &own, needs, limits, ..around });
         let checks_out = checks_out.then(|| self.tree.path.clone());
         let view = Some(CommandView { in_background: only_reads, checks_out, ..view });
-        let text = |path: &Path| path.display().to_string();
-        let (own_dir, common) = self.repository()?;
-        let from = match &self.tree.from {
-            Some(from) => repository_of(from).map_or(text(&own_dir), |(own, _)| text(&own)),
-            None => text(&own_dir),
-        };
-        let start = self.tree.start.clone().unwrap_or_else(|| "HEAD".into());
-        env.extend([
-            ("PATH".into(), PATH.into()),
-            ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
-            // It would start programs that the repository names, to get what is missing in it.
-            ("GIT_NO_LAZY_FETCH".into(), "1".into()),
-            ("YOI_REPOSITORY".into(), text(&own_dir)),
-            ("YOI_COMMON".into(), text(&common)),
-            ("YOI_STATES".into(), STATES.into()),
-            ("YOI_REASON".into(), REASON_OF_LOCK.into()),
-            ("YOI_FROM".into(), from),
-            ("YOI_TREE".into(), text(&self.tree.path)),
-            ("YOI_BRANCH".into(), self.tree.branch.clone()),
-            ("YOI_START".into(), start),
-        ]);
-        env.insert("GIT_CONFIG_COUNT".into(), SETTINGS.len().to_string());
-        for (at, (key, value)) in SETTINGS.iter().enumerate() {
-            env.insert(format!("GIT_CONFIG_KEY_{at}"), (*key).into());
-            env.insert(format!("GIT_CONFIG_VALUE_{at}"), (*value).into());
-        }
+        let env = self.environment(env)?;
         let (program, cwd, group) = (program.to_owned(), cwd.to_owned(), StartGroup::default());
         let command = Command { program, cwd, env, timeout: limit, view, group };
         let (helper, nofile) = (self.shared.helper.clone(), self.shared.old_nofile);
@@ -403,6 +382,37 @@ impl Git<'_> {
             }
             _ => Err(self.failed(&output)),
         }
+    }
+
+    /// The environment of the Pod's commands with the settings of git, and what the programs are about.
+    fn environment(&self, mut env: Env) -> Result<Env, Refusal> {
+        let text = |path: &Path| path.display().to_string();
+        let (own_dir, common) = self.repository()?;
+        let from = match &self.tree.from {
+            Some(from) => repository_of(from).map_or(text(&own_dir), |(own, _)| text(&own)),
+            None => text(&own_dir),
+        };
+        let start = self.tree.start.clone().unwrap_or_else(|| "HEAD".into());
+        env.extend([
+            ("PATH".into(), PATH.into()),
+            ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
+            // It would start programs that the repository names, to get what is missing in it.
+            ("GIT_NO_LAZY_FETCH".into(), "1".into()),
+            ("GIT_CONFIG_COUNT".into(), SETTINGS.len().to_string()),
+            ("YOI_REPOSITORY".into(), text(&own_dir)),
+            ("YOI_COMMON".into(), text(&common)),
+            ("YOI_STATES".into(), STATES.into()),
+            ("YOI_REASON".into(), REASON_OF_LOCK.into()),
+            ("YOI_FROM".into(), from),
+            ("YOI_TREE".into(), text(&self.tree.path)),
+            ("YOI_BRANCH".into(), self.tree.branch.clone()),
+            ("YOI_START".into(), start),
+        ]);
+        for (at, (key, value)) in SETTINGS.iter().enumerate() {
+            env.insert(format!("GIT_CONFIG_KEY_{at}"), (*key).into());
+            env.insert(format!("GIT_CONFIG_VALUE_{at}"), (*value).into());
+        }
+        Ok(env)
     }
 
     /// What git said last.

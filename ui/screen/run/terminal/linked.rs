@@ -141,7 +141,7 @@ impl<W: Write> Backend for LinkedBackend<W> {
         self.inner.window_size()
     }
 
-    /// Whoever asks for a frame writes it out at once with what goes around it.
+    /// A frame is flushed with what stands around it, so that it is one write.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
