@@ -5,6 +5,7 @@ pub mod approval;
 pub mod circling;
 pub mod client;
 pub mod command_sheet;
+pub mod credential;
 #[cfg(test)]
 pub mod damaged;
 pub mod entry;
@@ -38,6 +39,7 @@ pub use approval::{
 pub use circling::{CircleKind, Circling};
 pub use client::{McpClient, PolicyClient};
 pub use command_sheet::{CommandSheet, InstructionFile, OwnPlace, ShutPlace};
+pub use credential::Credential;
 pub use entry::{
     AgentOrigin, Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SentByPerson,
     SystemItem, Trigger,

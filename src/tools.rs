@@ -7,6 +7,7 @@ mod attachment;
 mod bash;
 mod command_changes;
 mod command_sheet;
+mod credentials;
 mod edit;
 mod fault;
 pub(crate) mod file_kind;
@@ -31,6 +32,7 @@ mod read;
 mod put;
 pub(crate) mod saved_output;
 mod scripts;
+mod secret_cut;
 pub mod tasks;
 mod tool_set;
 mod touch;
@@ -43,7 +45,8 @@ use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::{
-    EntryId, FileMark, LimitMet, LinesChanged, OutsidePath, PodName, QUESTION_TOOL, ScriptHash,
+    Credential, EntryId, FileMark, LimitMet, LinesChanged, OutsidePath, PodName, QUESTION_TOOL,
+    ScriptHash,
 };
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage, PodWorld, StartGroup};
 use crate::scope::Scope;
@@ -59,6 +62,7 @@ use tokio_util::sync::CancellationToken;
 pub use attachment::{Attachment, attachment};
 pub use bash::{CommandTime, in_background, needless, run_without_call, succeeded};
 pub use command_sheet::command_sheet;
+pub use credentials::Credentials;
 pub use guard::{CHANGES_GIT, purpose};
 pub use outside::{CommandNeeds, command_needs};
 pub use path_threads::PathThreads;
@@ -205,6 +209,10 @@ pub struct Context {
     pub needs: Vec<Need>,
     /// The paths outside the scope that this call was granted.
     pub outside: Vec<OutsidePath>,
+    /// What commands of this Pod may ask for by name.
+    pub credentials: Arc<Credentials>,
+    /// Those that were granted to this call.
+    pub granted_credentials: Vec<Credential>,
     /// The scripts that were approved with this call.
     pub scripts: Vec<ScriptHash>,
     /// Where an external tool asks the person while its call runs; `None` where no run is under way.
@@ -536,6 +544,12 @@ impl Output {
 
     fn failed(fault: &Fault) -> Self {
         Self::error(fault.to_string())
+    }
+
+    /// Takes the values of credentials out.
+    fn cut(&mut self, credentials: &Credentials) {
+        self.summary = credentials.cut_text(std::mem::take(&mut self.summary));
+        self.content = self.content.take().map(|text| credentials.cut_text(text));
     }
 
     fn bound(&mut self, max: usize) {

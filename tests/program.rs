@@ -58,6 +58,8 @@ mod names;
 mod namespaces;
 #[path = "program/older_host.rs"]
 mod older_host;
+#[path = "program/credentials.rs"]
+mod credentials;
 #[path = "program/outside.rs"]
 mod outside;
 #[path = "program/planted.rs"]

@@ -6,6 +6,8 @@ mod background;
 mod bench;
 #[path = "tools/commands.rs"]
 mod commands;
+#[path = "tools/credentials.rs"]
+mod credentials;
 #[path = "shared/dice.rs"]
 mod dice;
 #[path = "tools/edits.rs"]

@@ -76,6 +76,8 @@ pub struct Subject {
     pub outside: Vec<OutsidePath>,
     /// The scripts that a command runs.
     pub scripts: Vec<ScriptHash>,
+    /// The names of the credentials that a command gets.
+    pub credentials: Vec<String>,
     /// Whether a decision about the call holds for this call only: the same command line may run something else later.
     pub once_only: bool,
     /// The words of a command that name a program or a script that the Pod can change, for another program to start.
@@ -177,7 +179,8 @@ impl Rules {
             (Some((_, Action::Deny)), _) => Said::Deny("an answer that was given for good".into()),
             (Some((_, Action::Ask)) | None, Some(asking)) => Said::Ask(asking),
             (Some((_, Action::Ask)) | None, None) => {
-                first(&self.trusted, part).map_or(Said::Nothing(self.user.default), |_| Said::Allow)
+                let trusted = first(&self.trusted, part).filter(|_| part.takes_trusted_rules());
+                trusted.map_or(Said::Nothing(self.user.default), |_| Said::Allow)
             }
         }
     }
@@ -263,6 +266,11 @@ fn is_about(pattern: &Pattern, action: Action, call: &Call<'_>) -> bool {
         Action::Allow => call.parts().all(speaks),
         Action::Ask | Action::Deny => call.parts().any(speaks),
     }
+}
+
+/// Whether a rule names a credential.
+pub fn names_credentials(pattern: &Pattern) -> bool {
+    Tool::of(&pattern.tool).names_credentials()
 }
 
 /// The changed scripts because of which a permanent decision does not allow this call.

@@ -44,6 +44,8 @@ pub struct Settings {
     pub scope: Scope,
     pub watch: Watch,
     pub shell: Shell,
+    /// What commands may ask a person for, by name.
+    pub credential: BTreeMap<String, Credential>,
     pub worktree: Worktree,
     pub compaction: Compaction,
     pub permissions: Permissions,
@@ -163,6 +165,17 @@ pub struct Shell {
     /// Seconds no call may exceed.
     #[serde(deserialize_with = "time")]
     pub max_timeout_s: NonZeroU64,
+}
+
+/// What a command gets that asks for it by name and that a person allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Credential {
+    /// Variables of the person, which no other command gets.
+    #[serde(deserialize_with = "names_of_variables")]
+    pub env: Vec<String>,
+    /// Whether it may have the person's ssh agent sign for it.
+    pub ssh_agent: bool,
 }
 
 /// The working trees of git that are made for Pods.
@@ -315,6 +328,18 @@ where
     match time.into() <= LONGEST {
         true => Ok(time),
         false => Err(D::Error::custom(format!("expected a number of at most {LONGEST}"))),
+    }
+}
+
+fn names_of_variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let is_name = |name: &String| {
+        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    match names.iter().find(|name| !is_name(name)) {
+        None => Ok(names),
+        Some(_) => Err(D::Error::custom("expected names of variables, such as [\"GH_TOKEN\"]")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Approval requests: an action that policy does not decide alone, or a question, and the decisions on it.
 
 use crate::protocol::client::McpClient;
+use crate::protocol::credential::Credential;
 use crate::protocol::name::PodName;
 use crate::protocol::outside::OutsidePath;
 use crate::protocol::question::{Question, Values};
@@ -72,6 +73,9 @@ pub struct ApprovalRequest {
     /// The only paths outside its scope that a command gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsidePath>,
+    /// The credentials that a command gets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<Credential>,
     /// The scripts that a command runs and that its Pod can change, by their content: an approval covers only this
     /// content, and only once. For a server, its definition or its list of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -120,6 +124,7 @@ impl ApprovalRequest {
             scope: Vec::new(),
             lease: None,
             outside: Vec::new(),
+            credentials: Vec::new(),
             scripts: Vec::new(),
             once_only: false,
             rule,
@@ -189,7 +194,9 @@ impl ApprovalRequest {
     pub fn needs(&self) -> impl Iterator<Item = String> {
         let words = tool_words::split(&self.rule.tool).into_iter().skip(1);
         let outside = (!self.outside.is_empty()).then(|| "outside".to_owned());
-        words.filter(|word| !word.contains('=')).chain(outside)
+        let credential = |credential: &Credential| format!("credential {}", credential.name);
+        let credentials = self.credentials.iter().map(credential);
+        words.filter(|word| !word.contains('=')).chain(outside).chain(credentials)
     }
 }
 

@@ -60,6 +60,13 @@ fn difference(approval: &ApprovalRequest, grant: &Grant) -> Option<String> {
                 .into(),
         );
     }
+    if approval.credentials != grant.credentials {
+        return Some(
+            "not started: its credentials are others than the approved ones, because the settings changed; \
+             call again"
+                .into(),
+        );
+    }
     other_scripts(&approval.scripts, &grant.scripts)
 }
 
@@ -162,6 +169,7 @@ impl Run {
             scope: (self.setup.scope)().allow,
             lease: draft.grant.lease.clone(),
             outside: draft.grant.outside.clone(),
+            credentials: draft.grant.credentials.clone(),
             scripts: draft.grant.scripts.clone(),
             once_only: draft.once_only,
             rule: draft.rule.clone(),

@@ -169,6 +169,7 @@ impl Run {
             path: grant.path.clone(),
             needs: grant.needs.clone(),
             outside: grant.outside.clone(),
+            granted_credentials: grant.credentials.clone(),
             scripts: grant.scripts.clone(),
             ..self.context()
         };
@@ -418,9 +419,13 @@ fn alike(tools: &ToolSet, calls: &[Call]) -> usize {
 
 /// The number of calls that form the next group, from the decisions about calls whose tools may run
 /// together. A call that policy does not allow at once, or that needs a lease, is alone. So is a command
-/// with approved scripts, because another command could exchange them.
+/// with approved scripts, because another command could exchange them, or with a credential, because another one could
+/// have it do something else.
 fn together(decisions: &[Decision]) -> usize {
-    let runs_beside = |decision: &&Decision| matches!(decision, Decision::Allow(Grant { lease: None, scripts, .. }) if scripts.is_empty());
+    let runs_beside = |decision: &&Decision| {
+        matches!(decision, Decision::Allow(Grant { lease: None, scripts, credentials, .. })
+            if scripts.is_empty() && credentials.is_empty())
+    };
     decisions.iter().take_while(runs_beside).count().max(1)
 }
 

@@ -4,7 +4,8 @@
 use crate::config::policy::{Rules, Subject, matches};
 use crate::config::settings::WhenBusy;
 use crate::protocol::{
-    Action, ErrorCode, OutsidePath, Pattern, PodName, QUESTION_TOOL, Question, Refusal, ScriptHash,
+    Action, Credential, ErrorCode, OutsidePath, Pattern, PodName, QUESTION_TOOL, Question, Refusal,
+    ScriptHash,
 };
 use crate::run::batch::Call;
 use crate::run::details::replacement;
@@ -92,6 +93,7 @@ pub(crate) struct Grant {
     pub(crate) needs: Vec<Need>,
     pub(crate) lease: Option<Rule>,
     pub(crate) outside: Vec<OutsidePath>,
+    pub(crate) credentials: Vec<Credential>,
     /// The scripts that were approved with their content; the call runs alone.
     pub(crate) scripts: Vec<ScriptHash>,
     /// Whether a rule allows the call; else the walls that bind it are enough.

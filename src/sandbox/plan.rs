@@ -355,6 +355,7 @@ mod tests {
             private: None,
             in_background: false,
             checks_out: None,
+            files: vec![],
             limits: CommandLimits::default(),
         };
         (top, root, view)

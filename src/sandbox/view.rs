@@ -206,6 +206,9 @@ pub struct CommandView {
     /// and stays. That the rest is as committed, too, is for the caller to see.
     #[serde(default)]
     pub checks_out: Option<PathBuf>,
+    /// Files in its world that are generated for it, with their contents. Without namespaces it gets none.
+    #[serde(default)]
+    pub files: Vec<(PathBuf, String)>,
     pub limits: CommandLimits,
 }
 
@@ -351,6 +354,7 @@ impl CommandView {
             private: around.private.map(PodStorage::of),
             in_background: false,
             checks_out: None,
+            files: Vec::new(),
             limits: around.limits,
         };
         if !granted(Need::Git) {

@@ -135,6 +135,7 @@ impl World {
             world.parts.insert(outputs.clone(), Part::Bind(Level::Read));
         }
         world.own_places(view);
+        world.files.extend(asked.files.iter().cloned());
         world.follow(asked, person);
         world.cost.extend(plan::sealed_cost(view, holes));
         world

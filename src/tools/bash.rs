@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::protocol::family::Confined;
-use crate::protocol::{LimitKind, LimitMet};
+use crate::protocol::{Credential, LimitKind, LimitMet};
 use crate::sandbox::{
     Around, Command, CommandView, Ended, Isolation, LimitHint, Need, Outcome, Person, Sandbox,
     Trust, writes_git,
@@ -10,6 +10,7 @@ use crate::sandbox::{
 use crate::scope::Scope;
 use crate::text::SafeText;
 use crate::tools::command_changes::{KnownChanges, KnownFiles};
+use crate::tools::credentials;
 use crate::tools::fault::Fault;
 use crate::tools::jobs;
 use crate::tools::live_output::LiveOutput;
@@ -64,9 +65,11 @@ pub struct Input {
     /// say otherwise.
     timeout: Option<u64>,
     /// What the command needs beyond the sandbox, decided before it starts: network; git, to change
-    /// the hooks or the configuration of a repository. Empty for ordinary work.
+    /// the hooks or the configuration of a repository; credential:<name>, a token or the ssh agent of the person, mostly with network.
+    /// Empty for ordinary work.
     #[serde(default)]
-    needs: Vec<Need>,
+    #[schemars(with = "Vec<String>")]
+    needs: Vec<Asked>,
     /// Whether the command runs in the background: the call returns an id at once, for BashOutput and BashStop. It has no
     /// time limit and no needs or outside. It reads the scope, and writes only below /tmp: a server that must write takes
     /// a directory there (CARGO_TARGET_DIR=/tmp/target).
@@ -80,15 +83,59 @@ pub struct Input {
     reason: Option<String>,
 }
 
+/// A word of `needs`.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+enum Asked {
+    Need(Need),
+    /// By its name.
+    Credential(String),
+}
+
+impl TryFrom<String> for Asked {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        if let Some(name) = word.strip_prefix(credentials::PREFIX) {
+            return Ok(Self::Credential(name.to_owned()));
+        }
+        let need = Need::ALL.into_iter().find(|need| need.word() == word).map(Self::Need);
+        need.ok_or_else(|| {
+            let all = Need::ALL.map(Need::word).join(", ");
+            format!(
+                "no need is named {}: there are {all} and {}<name>",
+                SafeText::quoted(&word),
+                credentials::PREFIX
+            )
+        })
+    }
+}
+
 impl Input {
     /// The needs of the call; paths in `outside` imply the need `outside`.
     pub(crate) fn needs(&self) -> Vec<Need> {
         let outside = (!self.outside.is_empty()).then_some(Need::Outside);
-        let mut needs: Vec<Need> = self.needs.iter().copied().chain(outside).collect();
-        needs.sort_unstable();
-        needs.dedup();
-        needs
+        let asked = self.needs.iter().filter_map(|asked| match asked {
+            Asked::Need(need) => Some(*need),
+            Asked::Credential(_) => None,
+        });
+        sorted(asked.chain(outside))
     }
+
+    /// The names of the credentials that it asks for.
+    pub(crate) fn credentials(&self) -> Vec<String> {
+        sorted(self.needs.iter().filter_map(|asked| match asked {
+            Asked::Credential(name) => Some(name.clone()),
+            Asked::Need(_) => None,
+        }))
+    }
+}
+
+fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 pub async fn bash(
@@ -120,7 +167,7 @@ async fn run(
     cancel: &CancellationToken,
     live: &mut (dyn FnMut(String) + Send),
 ) -> Result<Output, Fault> {
-    let needs = granted_needs(&input, ctx).await?;
+    let (input, needs) = granted_needs(input, ctx).await?;
     let in_background = input.background;
     if in_background && ctx.isolation != Isolation::Namespaces {
         return Err(Fault::argument(NO_BACKGROUND));
@@ -128,11 +175,21 @@ async fn run(
     let limit = if in_background { jobs::NO_LIMIT } else { ctx.command_time.of(input.timeout) };
     // A script that was unreadable when the call was approved may have any content.
     let scripts = ctx.scripts.iter().filter(|script| script.is_content()).cloned().collect();
+    let mut view = CommandView { scripts, in_background, ..view(ctx, &needs) };
+    // No other command of the Pod is in the network of one with a credential.
+    view.shares_network &= needs.credentials.is_empty();
+    let mut env = ctx.env.clone();
+    ctx.credentials.give(&needs, &view, &mut env);
+    if needs.agent.is_some() {
+        let looking = ctx.clone();
+        let hosts = tokio::task::spawn_blocking(move || credentials::known_hosts(&looking)).await;
+        view.files.extend(hosts.ok());
+    }
     let command = Command {
-        view: Some(CommandView { scripts, in_background, ..view(ctx, &needs) }),
+        view: Some(view),
         program: input.command,
         cwd: ctx.cwd.clone(),
-        env: ctx.env.clone(),
+        env,
         timeout: limit,
         group: ctx.group.clone(),
     };
@@ -142,20 +199,24 @@ async fn run(
         return ctx.jobs.start(command, sandbox, ctx, cancel).await;
     }
     let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));
+    let mut cut = ctx.credentials.cut();
     let known = known_files(ctx).await;
     let begun = Instant::now();
-    let ended = sandbox.run(&command, cancel, |bytes| {
+    let mut keep = |bytes: &[u8]| {
         live.push(bytes);
         saved.push(bytes);
-    });
-    let ended = ended.await.map_err(|error| Fault::Execution(error.to_string()))?;
+    };
+    let ended = sandbox.run(&command, cancel, |bytes| keep(&cut.push(bytes))).await;
+    let ended = ended.map_err(|error| Fault::Execution(error.to_string()))?;
+    keep(&cut.finish());
     live.finish();
     let took = begun.elapsed();
     let content = tokio::task::spawn_blocking(move || saved.finish()).await;
     let content = content.map_err(|_| Fault::Internal("the output was lost".into()))?;
     let mut output = result(&ended, limit, took, content);
     note(&mut output, &ended, ctx, &needs.needs);
-    let network = if needs.needs.is_empty() { ctx.pod_world.network() } else { None };
+    let shares = needs.needs.is_empty() && needs.credentials.is_empty();
+    let network = if shares { ctx.pod_world.network() } else { None };
     note_apart(&mut output, &command.program, &ctx.jobs.apart(network));
     let changes = known_changes(known, ctx).await;
     changes.lines.iter().for_each(|line| append(&mut output, line));
@@ -216,10 +277,11 @@ says why): run it in the foreground, with & for what the same command uses";
 fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     let input: Input = input::parse(name, arguments)?;
     let needs = input.needs();
-    if !needs.is_empty() && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
+    let is_asked = !needs.is_empty() || !input.credentials().is_empty();
+    if is_asked && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
         return Err(Fault::argument("needs want a reason: say in a sentence what they are for"));
     }
-    if input.background && !needs.is_empty() {
+    if input.background && is_asked {
         return Err(Fault::argument(
             "background cannot be joined with needs or outside, because an approval would have no end: run what needs more in \
              the foreground, and start the rest in the background",
@@ -231,24 +293,35 @@ fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     }
 }
 
-/// The needs of the command, if all of them were granted before the call. Resolves the paths again,
-/// so that exactly the approved ones are mounted.
-async fn granted_needs(input: &Input, ctx: &Context) -> Result<CommandNeeds, Fault> {
+/// The needs of the command, if all of them were granted before the call. Looks again, so that
+/// exactly the approved paths are mounted.
+async fn granted_needs(input: Input, ctx: &Context) -> Result<(Input, CommandNeeds), Fault> {
     let needs = input.needs();
     check_needs(&needs, &ctx.needs)?;
-    if input.outside.is_empty() {
-        return Ok(CommandNeeds { needs, ..CommandNeeds::default() });
+    if input.outside.is_empty() && input.credentials().is_empty() {
+        return Ok((input, CommandNeeds { needs, ..CommandNeeds::default() }));
     }
-    let (named, looking) = (input.outside.clone(), ctx.clone());
-    let look = move || outside::find(&looking, &named, &needs);
+    let looking = ctx.clone();
+    let look = move || {
+        let found = outside::found(&looking, &input);
+        (input, found)
+    };
     let found = tokio::task::spawn_blocking(look).await;
-    let found = found.map_err(|_| Fault::Internal("the paths were not looked at".into()))?;
+    let (input, found) =
+        found.map_err(|_| Fault::Internal("the paths were not looked at".into()))?;
     let found = found.map_err(Fault::Argument)?;
-    match found.outside.iter().find(|path| !ctx.outside.contains(path)) {
-        None => Ok(found),
-        Some(path) => Err(Fault::argument(format!(
+    if let Some(path) = found.outside.iter().find(|path| !ctx.outside.contains(path)) {
+        return Err(Fault::argument(format!(
             "outside: `{path}` was not granted to this command: what lies there is another place now than when \
              it was approved; call again"
+        )));
+    }
+    let not_granted = |one: &&Credential| !ctx.granted_credentials.contains(one);
+    match found.credentials.iter().find(not_granted) {
+        None => Ok((input, found)),
+        Some(Credential { name, .. }) => Err(Fault::argument(format!(
+            "needs {}{name} was not granted to this command: do without it, or say to the person what it is for",
+            credentials::PREFIX
         ))),
     }
 }
@@ -266,7 +339,9 @@ fn check_needs(needs: &[Need], granted: &[Need]) -> Result<(), Fault> {
 
 /// The view of a command of this Pod.
 pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
-    let CommandNeeds { needs, outside, names, .. } = needs;
+    let CommandNeeds { needs, outside, agent, names, .. } = needs;
+    let outside = &outside.iter().chain(agent).cloned().collect::<Vec<_>>();
+    let needs = &sorted(needs.iter().copied().chain(agent.is_some().then_some(Need::Outside)));
     let person = Person { env: &ctx.env };
     let (scope, given, own, others) = (&ctx.scope, &ctx.given, &ctx.own, &ctx.others);
     let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());

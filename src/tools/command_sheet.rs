@@ -15,7 +15,7 @@ pub fn command_sheet(ctx: &Context) -> CommandSheet {
     let time =
         format!("a command takes at most {default} s, or up to {max} s when the call says so");
     let running = ctx.jobs.named().into_iter().map(|job| format!("{job} runs in the background"));
-    let limits =
-        [time].into_iter().chain(limits).chain(ctx.pod_world.cost()).chain(running).collect();
+    let limits = [time].into_iter().chain(limits).chain(ctx.pod_world.cost()).chain(running);
+    let limits = limits.chain(ctx.credentials.sentences()).collect();
     CommandSheet { limits, ..overview(view, &ctx.cwd, &ctx.env) }
 }

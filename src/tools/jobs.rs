@@ -276,9 +276,10 @@ impl Jobs {
         if started.send(Ok(job.clone())).is_err() {
             job.end.cancel();
         }
-        let writer = job.clone();
-        let write = move |bytes: &[u8]| writer.output().push(bytes);
+        let mut cut = ctx.credentials.cut();
+        let write = |bytes: &[u8]| job.output().push(&cut.push(bytes));
         let ended = sandbox.run(&command, &job.end, write).await;
+        job.output().push(&cut.finish());
         let finished = job.finished(ended, &ctx);
         // The result of the call that starts it says what stopped an unstarted one.
         let has_started = command.group.has_started();

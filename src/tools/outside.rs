@@ -2,7 +2,7 @@
 //! approval can grant.
 
 use crate::files;
-use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
+use crate::protocol::{Credential, OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::{Isolation, Need, PATH_SOCKETS};
 use crate::scope::Permission;
 use crate::tools::bash::{self, Input};
@@ -37,6 +37,10 @@ pub struct CommandNeeds {
     pub needs: Vec<Need>,
     /// Sorted, without duplicates.
     pub outside: Vec<OutsidePath>,
+    /// Sorted, without duplicates.
+    pub credentials: Vec<Credential>,
+    /// The socket of the ssh agent that one of these reaches.
+    pub agent: Option<OutsidePath>,
     /// The paths as the call names them, where these contain links.
     pub names: Vec<PathBuf>,
     /// The scripts that it runs and that its Pod can change.
@@ -58,7 +62,7 @@ pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
         return CommandNeeds::default();
     };
     let needs = input.needs();
-    match find(ctx, &input.outside, &needs) {
+    match found(ctx, &input) {
         Ok(found) => {
             let Shown { scripts, may_run_another, handed, any_repository } =
                 scripts::of_line(&ctx.canonical(), &input.command);
@@ -81,8 +85,24 @@ pub fn why_needs_do_not_fit(needs: &[Need], named: &[Named]) -> Option<String> {
     })
 }
 
+/// What a call names, on this disk and in these settings.
+pub fn found(ctx: &Context, input: &Input) -> Result<CommandNeeds, String> {
+    let found = find(ctx, &input.outside, &input.needs())?;
+    let credentials = ctx.credentials.find(&input.credentials(), ctx)?;
+    let agent = ctx.credentials.agent(&credentials, ctx)?;
+    let found = CommandNeeds { credentials, agent, ..found };
+    if let Some(agent) = &found.agent {
+        let all: Vec<OutsidePath> = found.outside.iter().chain([agent]).cloned().collect();
+        refuse_socket_with_directory(&all)?;
+        if bash::view(ctx, &found).level(&agent.path) < crate::sandbox::Level::Write {
+            return Err(why_not_granted(ctx, agent));
+        }
+    }
+    Ok(found)
+}
+
 /// Resolves the paths of a call on this disk.
-pub fn find(ctx: &Context, named: &[Named], needs: &[Need]) -> Result<CommandNeeds, String> {
+fn find(ctx: &Context, named: &[Named], needs: &[Need]) -> Result<CommandNeeds, String> {
     if let Some(why) = why_needs_do_not_fit(needs, named) {
         return Err(why);
     }

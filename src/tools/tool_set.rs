@@ -173,13 +173,13 @@ impl ToolSet {
             Ok(result) => result,
             Err(_) => Err(Fault::Internal(format!("{name} broke off; nothing more is known"))),
         };
-        match result {
-            Ok(mut done) => {
-                done.output.bound(ctx.max_output);
-                done
-            }
-            Err(fault) => Done { output: Output::failed(&fault), tasks: None },
+        let is_failed = result.is_err();
+        let mut done = result.unwrap_or_else(|fault| Done::of(Output::failed(&fault)));
+        done.output.cut(&ctx.credentials);
+        if !is_failed {
+            done.output.bound(ctx.max_output);
         }
+        done
     }
 }
 

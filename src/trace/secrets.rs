@@ -40,13 +40,15 @@ static VALUES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 /// remembered line by line.
 pub fn register(value: &str) {
     for line in value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST) {
-        add(line.to_owned());
-        for form in [json_form(line), percent_form(line)] {
-            if form != line {
-                add(form);
-            }
-        }
+        forms(line).into_iter().for_each(add);
     }
+}
+
+/// The value as it is, and where that differs, as it stands inside a JSON text and inside an address.
+pub fn forms(value: &str) -> Vec<String> {
+    let mut forms = vec![value.to_owned(), json_form(value), percent_form(value)];
+    forms.dedup();
+    forms
 }
 
 /// Remembers the values of headers and variables that settings spell out: where the name says so, and where the value is

@@ -103,6 +103,8 @@ impl Bench {
             path: None,
             needs: Vec::new(),
             outside: Vec::new(),
+            credentials: Default::default(),
+            granted_credentials: Vec::new(),
             scripts: Vec::new(),
             person: None,
             rules: Default::default(),

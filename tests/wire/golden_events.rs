@@ -378,6 +378,7 @@ fn approval() -> ApprovalRequest {
         scope: vec![rule()],
         lease: None,
         outside: vec![],
+        credentials: vec![],
         scripts: vec![],
         once_only: false,
         rule: pattern(),

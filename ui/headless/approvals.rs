@@ -7,13 +7,13 @@ use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
 use crate::verb::spell::spell;
-use crate::wording::rule::{limit, once_only};
+use crate::wording::rule::{limit, once_only, only_for_pods};
 use crate::wording::{question, scope};
 use std::collections::BTreeSet;
 use std::slice::from_ref;
 use yoi::client::family::equal;
 use yoi::config::policy::matches;
-use yoi::protocol::{Action, ApprovalRequest, Pattern, PodName, Question, Verdict};
+use yoi::protocol::{Action, ApprovalRequest, Credential, Pattern, PodName, Question, Verdict};
 use yoi::run::is_about_a_server;
 use yoi::run::policy::subject_of;
 use yoi::text::{SafeText, shell_quoted};
@@ -181,7 +181,12 @@ impl Inbox {
             let reason = format!("{NO_PERSON}; go on by yourself, and say what you assumed");
             return Handling::Decide { verdict: Verdict::Deny { reason }, note: Some(note) };
         }
-        let way = format!("--allow {} lets it pass", quoted(&approval.rule));
+        let way = match !approval.credentials.is_empty() && !passes(&&approval.rule) {
+            true => {
+                "no rule gives it a credential, and --ask wait lets a person allow it once".into()
+            }
+            false => format!("--allow {} lets it pass", quoted(&approval.rule)),
+        };
         if is_about_a_server(approval) {
             // The model asked for nothing, and the run goes on without the server or its tools.
             let (tool, server) = (&approval.tool, &approval.action);
@@ -274,9 +279,14 @@ fn shown(names: &[String], group: &[&ApprovalRequest], way: Way) -> String {
         let (label, text) = scope::hashed(request, script);
         format!("\n    {label} {text}")
     };
+    let gives = |credential: &Credential| {
+        let credential = SafeText::spelled(credential.to_string());
+        format!("\n    gives the credential {credential}, to this command only")
+    };
     let details: String = [details]
         .into_iter()
         .chain(request.outside.iter().map(opens))
+        .chain(request.credentials.iter().map(gives))
         .chain(request.scripts.iter().map(runs))
         .collect();
     let typed = |line: &str| spell(line, way);
@@ -312,11 +322,13 @@ fn shown(names: &[String], group: &[&ApprovalRequest], way: Way) -> String {
     let lasts =
         if outside { ", which grants the path until it is revoked or the pod stops" } else { "" };
     let limit = limit(&request.rule).map(|limit| format!("; {limit}")).unwrap_or_default();
+    let tree = match only_for_pods(&request.rule) {
+        Some(_) => String::new(),
+        None => format!(", {}{}", typed(&format!("allow {name} tree")), root.unwrap_or_default()),
+    };
     format!(
-        "{head}{once}{alone}{each}, {}, {}{} (writes {}{lasts}{limit}), {deny}{equal}",
+        "{head}{once}{alone}{each}, {}{tree} (writes {}{lasts}{limit}), {deny}{equal}",
         typed(&format!("allow {name} pod")),
-        typed(&format!("allow {name} tree")),
-        root.unwrap_or_default(),
         quoted(&request.rule),
     )
 }

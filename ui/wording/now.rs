@@ -20,6 +20,7 @@ const LONGEST: usize = 200;
 const SHORT: usize = 10;
 /// The need of paths outside the scope.
 const OUTSIDE: &str = "outside";
+const CREDENTIAL: &str = "credential";
 
 /// What a row says about a Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,7 +146,8 @@ fn needs_of(request: &ApprovalRequest) -> Vec<&'static str> {
     let has = |word: &&str| {
         needs.iter().any(|need| need == word) || *word == OUTSIDE && request.lease.is_some()
     };
-    ["network", "git", OUTSIDE].into_iter().filter(has).collect()
+    let credential = (!request.credentials.is_empty()).then_some(CREDENTIAL);
+    ["network", "git", OUTSIDE].into_iter().filter(has).chain(credential).collect()
 }
 
 /// The sentence about an approval request with this one need.
@@ -153,6 +155,7 @@ fn sentence_of(need: &str, request: &ApprovalRequest) -> &'static str {
     match (need, &request.lease) {
         ("network", _) => "wants the network",
         ("git", _) => "wants to change git",
+        (CREDENTIAL, _) => "wants a credential",
         (_, None) => "wants to go outside its scope",
         (_, Some(rule)) if rule.permission == Permission::Write => {
             "wants to write outside its scope"

@@ -1,6 +1,7 @@
 //! The rules of what Pods may do, as people read them.
 
 use std::slice::from_ref;
+use yoi::config::policy::names_credentials;
 use yoi::protocol::{ApprovalRequest, McpClient, Pattern, PodName, Verdict, answer_words};
 use yoi::text::SafeText;
 
@@ -15,6 +16,12 @@ pub fn once_only(request: &ApprovalRequest) -> Option<&'static str> {
         None => ONCE_ONLY,
     };
     request.is_once_only().then_some(why)
+}
+
+/// Why a rule is not written for a Pod with everything below it; `None`: it may be.
+pub fn only_for_pods(rule: &Pattern) -> Option<&'static str> {
+    names_credentials(rule)
+        .then_some("a credential is given once or to one Pod, and each child asks for itself")
 }
 
 /// A rule: the tool, and the pattern that its calls have to match.

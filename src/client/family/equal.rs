@@ -27,6 +27,7 @@ pub fn are_equal(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
         && one.because == other.because
         && one.lease == other.lease
         && one.outside == other.outside
+        && one.credentials == other.credentials
         && one.scripts == other.scripts
 }
 

@@ -63,10 +63,10 @@ impl Part<'_> {
     pub fn matches(&self, pattern: &Pattern, action: Action) -> bool {
         let subject = self.call.subject;
         let tool = Tool::of(&pattern.tool);
-        if !tool.speaks(action, subject) {
+        let raw = Matcher::of(&pattern.pattern);
+        if !tool.speaks(action, subject) || action == Action::Allow && !self.may_get_it(&raw) {
             return false;
         }
-        let raw = Matcher::of(&pattern.pattern);
         let certain = |text: &str, reach| raw.fits(text, reach);
         let names =
             || certain(text(subject), Reach::Anything) || stands(&pattern.pattern, text(subject));
@@ -107,9 +107,24 @@ impl Part<'_> {
         let raw = Matcher::of(&pattern.pattern);
         if line && raw.is_exact() {
             return Tool::of(&pattern.tool).speaks(action, subject)
+                && self.may_get_it(&raw)
                 && raw.fits(text(subject), Reach::Anything);
         }
         self.matches(pattern, action)
+    }
+
+    /// Whether a rule of this pattern may let a command have its credentials: only one that is this line to the letter, where
+    /// the line runs the same the next time. Every other call has none.
+    fn may_get_it(&self, pattern: &Matcher) -> bool {
+        let subject = self.call.subject;
+        let stays = !subject.once_only && subject.scripts.is_empty();
+        let is_line = || pattern.is_exact() && pattern.fits(text(subject), Reach::Anything);
+        subject.credentials.is_empty() || stays && is_line()
+    }
+
+    /// Whether a rule of a workspace that a person trusts may allow it: none gives a credential.
+    pub fn takes_trusted_rules(&self) -> bool {
+        self.call.subject.credentials.is_empty()
     }
 
     /// Whether an answer that names this single command line no longer allows it: the line may run something else

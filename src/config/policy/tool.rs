@@ -11,6 +11,8 @@ use std::path::Path;
 const OUTSIDE: &str = "outside";
 /// What stands between the access and the path of a word.
 const OF: char = '=';
+/// The word for a credential.
+const CREDENTIAL: &str = "credential";
 /// The word for the content of a script, and the digits that a rule is written with.
 const HASH: &str = "sha256";
 const DIGITS: usize = 32;
@@ -69,12 +71,15 @@ pub fn check(text: &str) -> Result<(), String> {
         return Err(format!("no tool is named `{name}`; there are {all}, mcp__<server>__<tool>"));
     }
     let is_need = |word: &String| {
-        is_known(&NEEDS, word.trim()) || path_word(word).is_some() || hash_word(word).is_some()
+        is_known(&NEEDS, word.trim())
+            || path_word(word).is_some()
+            || hash_word(word).is_some()
+            || credential_word(word).is_some()
     };
     match words.find(|word| !is_need(word)) {
         Some(word) => Err(format!(
             "no call needs `{word}`; behind `+` stands network, git, outside, read=<path>, write=<path>, \
-             socket=<path> or sha256=<digits>"
+             socket=<path>, credential=<name> or sha256=<digits>"
         )),
         None => Ok(()),
     }
@@ -111,6 +116,7 @@ pub struct Tool {
     paths: Vec<(OutsideAccess, Matcher)>,
     /// Beginnings of the SHA-256 of scripts.
     hashes: Vec<String>,
+    credentials: Vec<Matcher>,
 }
 
 impl Tool {
@@ -118,12 +124,17 @@ impl Tool {
         let mut words = tool_words::split(text).into_iter();
         let (name, argument) = name_and_argument(&words.next().unwrap_or_default());
         let (needs, paths, hashes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut tool = Self { name, argument, needs, paths, hashes };
+        let credentials = Vec::new();
+        let mut tool = Self { name, argument, needs, paths, hashes, credentials };
         for word in words {
-            match (path_word(&word), hash_word(&word)) {
-                (Some(path), _) => tool.paths.push(path),
-                (None, Some(hash)) => tool.hashes.push(hash),
-                (None, None) => tool.needs.push(word.trim().to_owned()),
+            if let Some(path) = path_word(&word) {
+                tool.paths.push(path);
+            } else if let Some(hash) = hash_word(&word) {
+                tool.hashes.push(hash);
+            } else if let Some(credential) = credential_word(&word) {
+                tool.credentials.push(credential);
+            } else {
+                tool.needs.push(word.trim().to_owned());
             }
         }
         tool
@@ -132,13 +143,22 @@ impl Tool {
     /// Whether a rule for this tool speaks about a call. `Bash` is every call of Bash. `Bash+network` is, where
     /// it allows, one that needs at most the network, and where it asks or refuses one that needs it. A rule
     /// that allows a file tool without a need does not speak about calls that have one: `Write: /w/*` does not
-    /// open `/w/.git/hooks`. A rule that allows commands while their scripts have certain contents speaks about none.
+    /// open `/w/.git/hooks`. A rule that allows commands while their scripts have certain contents speaks about none. Only
+    /// a rule that names a credential allows a command that gets it.
     pub fn speaks(&self, action: Action, subject: &Subject) -> bool {
         if !self.is_named(&subject.tool) || self.argument.is_some() && subject.arguments.is_none() {
             return false;
         }
-        let bare = self.needs.is_empty() && self.paths.is_empty() && self.hashes.is_empty();
+        let bare = self.needs.is_empty()
+            && self.paths.is_empty()
+            && self.hashes.is_empty()
+            && self.credentials.is_empty();
+        let gives = |name: &String| {
+            let mut own = self.credentials.iter();
+            own.any(|own| own.is_exact() && own.fits(name, Reach::Anything))
+        };
         match action {
+            Action::Allow if !subject.credentials.iter().all(gives) => false,
             Action::Allow if bare => {
                 subject.needs.is_empty() || self.name == "*" || is_command(subject)
             }
@@ -152,6 +172,7 @@ impl Tool {
                 subject.needs.iter().any(|need| self.names(need))
                     || subject.outside.iter().any(|path| self.is_about(path))
                     || subject.scripts.iter().any(|script| self.knows(script))
+                    || subject.credentials.iter().any(|name| self.is_about_credential(name))
             }
         }
     }
@@ -185,6 +206,15 @@ impl Tool {
 
     fn knows_all(&self, scripts: &[ScriptHash]) -> bool {
         !scripts.is_empty() && scripts.iter().all(|script| self.knows(script))
+    }
+
+    /// Whether it names a credential.
+    pub fn names_credentials(&self) -> bool {
+        !self.credentials.is_empty()
+    }
+
+    fn is_about_credential(&self, name: &str) -> bool {
+        self.credentials.iter().any(|own| own.fits(name, Reach::Anything))
     }
 
     fn names(&self, need: &str) -> bool {
@@ -224,6 +254,11 @@ fn path_word(word: &str) -> Option<(OutsideAccess, Matcher)> {
     Some((access, Matcher::of(pattern)))
 }
 
+fn credential_word(word: &str) -> Option<Matcher> {
+    let (name, pattern) = word.split_once(OF)?;
+    (name.trim() == CREDENTIAL).then(|| Matcher::of(pattern))
+}
+
 fn hash_word(word: &str) -> Option<String> {
     let (name, digits) = word.split_once(OF)?;
     let digits = digits.trim().to_ascii_lowercase();
@@ -239,6 +274,8 @@ pub fn exactly(subject: &Subject) -> String {
         let text = path.path.display().to_string();
         format!("{}{OF}{}", path.access.word(), tool_words::literal(&text))
     });
+    let literal = |name: &String| format!("{CREDENTIAL}{OF}{}", tool_words::literal(name));
+    let credentials = subject.credentials.iter().map(literal);
     // A command with scripts is allowed once only.
     let contents = subject.scripts.iter().filter(|_| !is_command(subject));
     let hashes = contents.map(|script| {
@@ -249,7 +286,7 @@ pub fn exactly(subject: &Subject) -> String {
         Some(_) => format!("{}({})", subject.tool, arguments::ALL),
         None => subject.tool.clone(),
     };
-    let words = [name].into_iter().chain(needs).chain(paths).chain(hashes);
+    let words = [name].into_iter().chain(needs).chain(paths).chain(credentials).chain(hashes);
     let words: Vec<String> = words.collect();
     words.join("+")
 }

@@ -17,7 +17,7 @@ impl Pod {
     pub(super) fn explain_command(&self, answer: Answer) {
         let (shared, others, threads) =
             (self.shared.clone(), self.others(), self.path_threads.clone());
-        let offered = self.env.clone();
+        let (offered, whole_env) = (self.env.clone(), self.whole_env());
         let ctx = self.tools(&self.looked_at.settings, crate::sandbox::Isolation::Namespaces);
         let (files, segment) = (self.files.clone(), self.row.segment);
         let workspace = self.instructed_in();
@@ -33,8 +33,10 @@ impl Pod {
             let mut withheld: Vec<String> = offered.keys().cloned().collect();
             withheld.retain(|name| !env.contains_key(name));
             let command_limits = command_limits(&settings);
+            let credentials = tools::Credentials::of(&settings.credential, &whole_env).into();
             let ctx = tools::Context {
                 env,
+                credentials,
                 command_time: command_time(&settings),
                 command_limits,
                 ..ctx

@@ -285,6 +285,8 @@ impl Pod {
             path: None,
             needs: Vec::new(),
             outside: Vec::new(),
+            credentials: Arc::new(tools::Credentials::of(&settings.credential, &self.whole_env())),
+            granted_credentials: Vec::new(),
             scripts: Vec::new(),
             person: None,
             rules: Arc::default(),
@@ -354,12 +356,15 @@ pub(crate) fn command_limits(settings: &Settings) -> CommandLimits {
     }
 }
 
-/// The environment of a Pod's commands: without keys of providers, unless the user passes them.
+/// The environment of a Pod's commands: without keys of providers, unless the user passes them, and without what only a
+/// credential gives.
 pub(crate) fn command_env(settings: &Settings, offered: &Env) -> Env {
     let pass = &settings.shell.pass;
     let mut env = crate::sandbox::command_env(offered, pass);
     let keys = crate::config::catalogue::Catalogue::with(settings).key_variables();
-    env.retain(|name, _| pass.contains(name) || !keys.contains(name));
+    let of_credential =
+        |name: &String| settings.credential.values().any(|one| one.env.contains(name));
+    env.retain(|name, _| (pass.contains(name) || !keys.contains(name)) && !of_credential(name));
     env
 }
 

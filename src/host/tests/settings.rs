@@ -45,6 +45,10 @@ const CIRCLES: &str =
     "a_run_in_circles_is_shown_so_from_the_number_of_the_settings_on_until_it_ends";
 const BUSY: &str = "a_run_waits_for_its_turn_where_the_settings_say_so_and_esc_ends_the_wait";
 /// The test of the effort.
+/// The tests of credentials.
+const AGENT: &str = "the_ssh_agent_is_reached_by_the_command_with_its_credential_and_by_no_other";
+const CREDENTIAL: &str =
+    "a_credential_is_seen_by_the_command_that_was_allowed_to_and_its_value_is_written_nowhere";
 const SETUP: &str = "a_setup_command_that_fails_is_reported_and_the_pod_works_all_the_same";
 const SUMMARY: &str = "the_model_of_the_settings_summarises_and_the_pods_own_where_that_fails";
 const EFFORT: &str =
@@ -105,6 +109,8 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("retry.minutes", "", "retry.minutes = 0", Effect::Run),
     ("host.idle_exit_min", "", "host.idle_exit_min = 0", Effect::Run),
     ("shell.pass", "", "shell.pass = ['GITHUB_TOKEN']", Effect::Run),
+    ("credential.*.env", "", "", Effect::Test("tests/program/credentials.rs", CREDENTIAL)),
+    ("credential.*.ssh_agent", "", "", Effect::Test("tests/tools/credentials.rs", AGENT)),
     ("shell.timeout_s", "", "shell.timeout_s = 1", Effect::Run),
     ("shell.max_timeout_s", "", "shell.max_timeout_s = 1", Effect::Run),
     ("worktree.setup", "", "", Effect::Test("tests/program/worktrees.rs", SETUP)),

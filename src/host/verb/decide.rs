@@ -1,7 +1,7 @@
 //! Decide: a person's decision on an approval request. The first one counts; a rule that it makes
 //! decides what else it covers.
 
-use crate::config::policy::matches;
+use crate::config::policy::{matches, names_credentials};
 use crate::host::pod::Fact;
 use crate::host::rules;
 use crate::host::verb::{Caller, Cx, Verb};
@@ -138,6 +138,12 @@ fn written(
     tree: bool,
 ) -> Result<StoredRule, Refusal> {
     let pattern = edited.unwrap_or(&approval.rule).clone();
+    if tree && names_credentials(&pattern) {
+        return Err(Refusal::invalid(
+            "a credential is given for one call or by a rule of one Pod, and not to everything below it: allow it once or \
+             for the Pod",
+        ));
+    }
     let rule = StoredRule { id: 0, pod, tree, pattern, action: Action::Allow };
     if edited.is_some() && !covers(&rule, approval) {
         let text =

@@ -1,7 +1,7 @@
 //! What a call claims: what it is about, as rules see it, and what it needs beyond its scope.
 
 use crate::config::policy::{Subject, is_of_a_server};
-use crate::protocol::{ApprovalRequest, OutsideAccess, OutsidePath};
+use crate::protocol::{ApprovalRequest, Credential, OutsideAccess, OutsidePath};
 use crate::run::batch::Call;
 use crate::run::details::{details, details_of_external};
 use crate::run::policy::look::Seen;
@@ -29,7 +29,8 @@ impl Claim {
     /// The claim of a call beside which these commands run in the background: they write in the same `/tmp`, and could have
     /// it do what only this call may. So a person decides about each such call, once.
     pub(super) fn beside(mut self, jobs: &[String]) -> Self {
-        let has_more = !self.grant.needs.is_empty() || !self.grant.scripts.is_empty();
+        let Grant { needs, scripts, credentials, .. } = &self.grant;
+        let has_more = !needs.is_empty() || !scripts.is_empty() || !credentials.is_empty();
         if self.subject.tool == "Bash" && has_more && !jobs.is_empty() {
             self.subject.once_only = true;
             self.beside = Some(format!(
@@ -59,7 +60,10 @@ pub(super) fn claim(
     };
     let (once_only, handed, any_repository) = match &seen {
         Seen::Command(command) => {
-            (command.may_run_another, command.handed.clone(), command.any_repository)
+            // In a repository of the Pod the same words of git may start something else.
+            let other_git = !command.credentials.is_empty() && command.any_repository;
+            let once_only = command.may_run_another || other_git;
+            (once_only, command.handed.clone(), command.any_repository)
         }
         Seen::Plain | Seen::Path(_) => (false, Vec::new(), false),
     };
@@ -69,8 +73,8 @@ pub(super) fn claim(
             texts.push(path.display().to_string());
             Grant { path: Some(path), needs, lease: lacks, ..Grant::default() }
         }
-        Seen::Command(CommandNeeds { needs, outside, scripts, .. }) => {
-            Grant { needs, outside, scripts, ..Grant::default() }
+        Seen::Command(CommandNeeds { needs, outside, scripts, credentials, .. }) => {
+            Grant { needs, outside, scripts, credentials, ..Grant::default() }
         }
     };
     let peer =
@@ -81,6 +85,7 @@ pub(super) fn claim(
     let needs = grant.needs.iter().map(|need| need.word()).collect();
     let reason = text("reason").filter(|reason| !reason.trim().is_empty());
     let (outside, scripts) = (grant.outside.clone(), grant.scripts.clone());
+    let credentials = names_of(&grant.credentials);
     let details = match own_tool {
         Some(tool) => details(tool, &arguments),
         None => details_of_external(&arguments),
@@ -92,6 +97,7 @@ pub(super) fn claim(
         needs,
         outside,
         scripts,
+        credentials,
         once_only,
         handed,
         any_repository,
@@ -106,6 +112,7 @@ pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     let word = |need: Need| approval.needs().any(|word| word == need.word()).then(|| need.word());
     let needs = Need::ALL.into_iter().filter_map(word).collect();
     let once_only = approval.is_once_only();
+    let credentials = names_of(&approval.credentials);
     let ApprovalRequest { tool, action, outside, scripts, arguments, .. } = approval.clone();
     // The action of a request of an earlier release is one of several arguments of an external tool.
     let is_whole = arguments.is_none() && !is_of_a_server(&tool);
@@ -114,17 +121,35 @@ pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     // repository git finds.
     let handed = if once_only && scripts.is_empty() { texts.clone() } else { Vec::new() };
     let any_repository = true;
-    Subject { tool, needs, outside, scripts, once_only, handed, any_repository, texts, arguments }
+    Subject {
+        tool,
+        needs,
+        outside,
+        scripts,
+        credentials,
+        once_only,
+        handed,
+        any_repository,
+        texts,
+        arguments,
+    }
+}
+
+fn names_of(credentials: &[Credential]) -> Vec<String> {
+    credentials.iter().map(|credential| credential.name.clone()).collect()
 }
 
 /// Why a call needs an approval by the program's defaults.
 fn because(call: &Call, path: &Path, grant: &Grant, policy: &Policy) -> Option<String> {
-    if !grant.needs.is_empty() {
+    if !grant.needs.is_empty() || !grant.credentials.is_empty() {
         let wants = |need: &Need| match call.name.as_str() {
             "Bash" => wants(*need, &grant.outside),
             _ => tools::purpose(path, *need),
         };
-        return Some(grant.needs.iter().map(wants).collect::<Vec<_>>().join("; "));
+        let needs = grant.needs.iter().map(|need| wants(need).to_owned());
+        let credentials =
+            grant.credentials.iter().map(|one| format!("the credential {}", one.name));
+        return Some(needs.chain(credentials).collect::<Vec<_>>().join("; "));
     }
     if let Some(Rule { permission, .. }) = &grant.lease {
         let verb = if *permission == Permission::Write { "write" } else { "read" };

@@ -33,6 +33,10 @@ pub(super) fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) 
                 (Some(Action::Allow), _) if claim.beside.is_some() => {
                     approval("your approval".into(), claim)
                 }
+                // Only a rule that names the credential gives it.
+                (Some(Action::Allow), Some(because)) if !claim.grant.credentials.is_empty() => {
+                    approval(because, claim)
+                }
                 (Some(Action::Allow), _) | (None, None) => {
                     Decision::Allow(claim.grant.of_any_content())
                 }

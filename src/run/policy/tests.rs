@@ -467,3 +467,91 @@ fn a_command_with_a_script_that_its_pod_can_change_has_no_rule_for_its_content()
     let grant = Grant { needs: vec![Need::Network], by_rule: true, ..Grant::default() };
     assert_eq!(decided, Decision::Allow(grant), "a rule that a person wrote is about the line");
 }
+
+#[test]
+fn a_credential_is_given_by_a_rule_that_names_it_and_the_line_to_the_letter_and_by_no_other() {
+    let push = "git push origin main";
+    let github =
+        Credential { name: "github".into(), env: vec!["GH_TOKEN".into()], ssh_agent: false };
+    let with = |line: &str, change: fn(&mut CommandNeeds)| {
+        let (needs, credentials) = (vec![Need::Network], vec![github.clone()]);
+        let mut needs = CommandNeeds { needs, credentials, ..CommandNeeds::default() };
+        change(&mut needs);
+        let arguments = json!({ "command": line }).to_string();
+        let call = Call { id: "c".into(), name: "Bash".into(), arguments };
+        super::claim(&call, Seen::Command(needs), &policy(Walls::Hold), None)
+    };
+    let stays: fn(&mut CommandNeeds) = |_| {};
+    let asked = |line, change| match judge(&Rules::default(), &[], with(line, change)) {
+        Decision::NeedsApproval(draft) => draft,
+        other => panic!("{other:?}"),
+    };
+    let draft = asked(push, stays);
+    assert_eq!(draft.because, "network access; the credential github");
+    let own = draft.rule.to_string();
+    assert_eq!(own, format!("Bash+network+credential=github:{push}"));
+    assert!(!draft.once_only);
+
+    // As a rule of config.toml, an answer for the Pod, and a rule of a workspace that a person trusts.
+    let decided = |rule: &str, line: &str, change| {
+        let pattern: Pattern = rule.parse().unwrap();
+        let Pattern { tool, pattern: text } = pattern.clone();
+        let file = FileRule { tool, pattern: text, action: Action::Allow };
+        let of_user = Permissions { default: None, rule: vec![file.clone()] };
+        [
+            judge(&Rules { user: of_user, ..Rules::default() }, &[], with(line, change)),
+            judge(&Rules::default(), &[(pattern, Action::Allow)], with(line, change)),
+            judge(&Rules { trusted: vec![file], ..Rules::default() }, &[], with(line, change)),
+        ]
+        .map(|decided| matches!(decided, Decision::Allow(_)))
+    };
+    assert_eq!(decided(&own, push, stays), [true, true, false]);
+    let wider = [
+        format!("Bash:{push}"),
+        format!("Bash+network:{push}"),
+        format!("*:{push}"),
+        "*:*".into(),
+        "Bash+network+credential=github:*".into(),
+        "Bash+network+credential=github:git push*".into(),
+        format!("Bash+network+credential=*:{push}"),
+        format!("Bash+network+credential=gitlab:{push}"),
+        format!("Bash+credential=github:{push}"),
+    ];
+    for rule in &wider {
+        assert_eq!(decided(rule, push, stays), [false; 3], "{rule}");
+    }
+    for line in
+        ["git push origin main --force", "git push origin main; ls", "git  push origin main"]
+    {
+        assert_eq!(decided(&own, line, stays), [false; 3], "{line}");
+    }
+    // What may run another time as something else is allowed once only.
+    let changes: [fn(&mut CommandNeeds); 3] = [
+        |needs| needs.may_run_another = true,
+        |needs| needs.any_repository = true,
+        |needs| needs.scripts = vec![ScriptHash { path: "/w/x".into(), sha256: "a".repeat(64) }],
+    ];
+    for change in changes {
+        assert_eq!(decided(&own, push, change), [false; 3]);
+    }
+    assert!(asked(push, changes[1]).once_only);
+
+    // A default allows nothing of it, and a rule may deny one credential or all.
+    let user = Permissions { default: Some(Action::Allow), rule: vec![] };
+    let decided = judge(&Rules { user, ..Rules::default() }, &[], with(push, stays));
+    assert_eq!(word(&decided), format!("network access; the credential github [{own}]"));
+    for (tool, denies) in
+        [("credential=github", true), ("credential=*", true), ("credential=x", false)]
+    {
+        let (tool, pattern) = (format!("Bash+{tool}"), "*".into());
+        let rule = vec![FileRule { tool, pattern, action: Action::Deny }];
+        let user = Permissions { default: None, rule };
+        let decided = judge(&Rules { user, ..Rules::default() }, &[], with(push, stays));
+        assert_eq!(word(&decided) == "deny", denies);
+    }
+    // Beside a command in the background a person decides about each.
+    let allow = [(own.parse().unwrap(), Action::Allow)];
+    let beside = with(push, stays).beside(&["job-1 (npm run dev)".into()]);
+    let decided = judge(&Rules::default(), &allow, beside);
+    assert!(matches!(&decided, Decision::NeedsApproval(draft) if draft.once_only), "{decided:?}");
+}

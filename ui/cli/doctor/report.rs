@@ -63,6 +63,7 @@ const HARMLESS: &[&str] = &[
     "provider.*.key_env",
     "models.*.reasoning",
     "shell.pass",
+    "credential.*.env",
     "ui.theme",
 ];
 /// The keys whose texts are addresses.

@@ -6,6 +6,7 @@ use crate::screen::pane::actionbar::{Hint, Purpose, answers_that_fit};
 use crate::screen::pane::inbox::waiting;
 use crate::screen::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
+use crate::wording::rule::only_for_pods;
 use crate::wording::wait;
 use crate::wording::why::WayOn;
 use yoi::protocol::{PodInfo, PodName, Question, State};
@@ -230,7 +231,11 @@ impl App {
             Some(requests) if requests.once_only.is_some() => {
                 &[Action::AllowPod, Action::AllowTree]
             }
-            Some(requests) if requests.client.is_some() => &[Action::AllowTree],
+            Some(requests)
+                if requests.client.is_some() || only_for_pods(&requests.rule).is_some() =>
+            {
+                &[Action::AllowTree]
+            }
             Some(_) | None => &[],
         }
     }

@@ -416,6 +416,9 @@ impl App {
         {
             return self.say(Kind::Info, why);
         }
+        if let (Action::AllowTree, Some(why)) = (action, rule::only_for_pods(&requests.rule)) {
+            return self.say(Kind::Info, why);
+        }
         if requests.ids.iter().any(|id| self.deciding.contains_key(id)) {
             return self.say(Kind::Info, "its decision is under way");
         }

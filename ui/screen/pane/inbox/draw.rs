@@ -8,7 +8,7 @@ use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
 use crate::wording::now::{again, in_circles, needs, wants};
 use crate::wording::plain::plain;
-use crate::wording::rule::{limit, once_only, pattern};
+use crate::wording::rule::{limit, once_only, only_for_pods, pattern};
 use crate::wording::{counted, question, scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -334,7 +334,11 @@ impl View<'_> {
             return Some(format!("{pod} would allow this client {}", pattern(rule)));
         }
         let limit = limit(rule).map(|limit| format!(" ({limit})")).unwrap_or_default();
-        Some(format!("{pod} and {tree} would allow {}{limit}", pattern(rule)))
+        let keys = match only_for_pods(rule) {
+            Some(_) => pod,
+            None => format!("{pod} and {tree}"),
+        };
+        Some(format!("{keys} would allow {}{limit}", pattern(rule)))
     }
 
     /// What is granted beside the action, and to whom.
@@ -346,6 +350,15 @@ impl View<'_> {
         facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease, approval))));
         let command = |path| format!("{}, for this command only", scope::outside(path));
         facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
+        facts.extend(approval.credentials.iter().map(|credential| {
+            (
+                "gives",
+                format!(
+                    "the credential {}, to this command only",
+                    spelled(&credential.to_string())
+                ),
+            )
+        }));
         facts.extend(approval.scripts.iter().map(|script| scope::hashed(approval, script)));
         if item.approvals().len() > 1 {
             facts.push(("asked by", lineages(item.approvals())));
