@@ -388,6 +388,16 @@ const NO_NETWORK: [&str; 11] = [
     "EAI_AGAIN",
     "ENOTFOUND",
 ];
+/// Error texts of programs that lack a token or a key.
+const NO_CREDENTIAL: [&str; 7] = [
+    "Permission denied (publickey",
+    "Host key verification failed",
+    "could not read Username",
+    "could not read Password",
+    "Authentication failed",
+    "gh auth login",
+    "401 Unauthorized",
+];
 /// Names of this machine, as programs write them.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const NETWORK_HINT: &str =
@@ -407,6 +417,11 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
     if !needs.contains(&Need::Network) && says(&NO_NETWORK) {
         // A pipe hides that the program in front of it failed.
         lines.push(NETWORK_HINT.to_owned());
+    } else if let Some(hint) = ctx.credentials.hint(&ctx.granted_credentials)
+        && failed
+        && says(&NO_CREDENTIAL)
+    {
+        lines.push(hint);
     } else if failed && (says(&WALLS) || misses_outside(ctx, content)) {
         lines.push(hint(&ctx.scope, needs));
         let cost = confinement.cost.iter().take(COSTS);

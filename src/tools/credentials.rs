@@ -165,6 +165,18 @@ impl Credentials {
         self.secrets.cut_text(text)
     }
 
+    /// What a command that lacked a credential may ask for besides these; `None` where there is nothing.
+    pub fn hint(&self, had: &[Credential]) -> Option<String> {
+        let others = self.all.values().filter(|one| !had.contains(one));
+        let words: Vec<String> = others.map(|one| format!("\"{PREFIX}{}\"", one.name)).collect();
+        (!words.is_empty()).then(|| {
+            format!(
+                "[if a token or key of the person would help, run it with needs: [\"network\", {}] and a reason]",
+                words.join(" or ")
+            )
+        })
+    }
+
     /// What commands may ask for, each a sentence.
     pub fn sentences(&self) -> impl Iterator<Item = String> {
         self.all.values().map(|credential| {

@@ -179,6 +179,8 @@ async fn git_pushes_over_ssh_with_a_credential_and_not_without() {
     let arguments = json!({ "command": push, "needs": ["network"], "reason": "r" });
     let refused = keys.bench.call("Bash", arguments).await;
     assert!(!refused.summary.starts_with("Exit 0"), "{refused:?}");
+    let hint = r#"run it with needs: ["network", "credential:key"] and a reason]"#;
+    assert!(refused.content.is_some_and(|said| said.contains(hint)), "the model learns of it");
     let pushed = keys.with_key(&push, &[Need::Network]).await;
     assert!(pushed.summary.starts_with("Exit 0"), "{pushed:?}");
     let log = Command::new("git").arg("-C").arg(&up).args(["log", "--format=%s", "main"]).output();
