@@ -211,9 +211,12 @@ impl Output {
     /// Waits until everything is written, or its reader went away.
     pub async fn flush(&self) {
         flush(&self.out).await;
-        if let Notes::Apart(notes) = &self.notes {
-            flush(notes).await;
-        }
+        self.flush_notes().await;
+    }
+
+    /// Waits until all notes are written, or their reader went away.
+    pub async fn flush_notes(&self) {
+        flush(self.notes()).await;
     }
 }
 

@@ -9,7 +9,8 @@ use std::slice::from_ref;
 use std::time::Duration;
 use yoi::protocol::{Begun, Event, Method, PodName, Refusal};
 
-/// How long a run may take to be paused when a signal ends the program, and a host to end.
+/// How long a run may take to be paused when a signal ends the program, a host to end, and the last notes to be
+/// written.
 const PAUSE: Duration = Duration::from_secs(5);
 
 impl LineClient {
@@ -83,15 +84,25 @@ impl LineClient {
         }
     }
 
-    /// Ends the conversation; fails if a request was denied during it. After a signal nothing more is shown.
+    /// Ends the conversation; fails if a request was denied during it. After a signal no more text is awaited, only
+    /// the notes.
     pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
         let shown = if is_signalled(result) { Ok(()) } else { self.all_shown().await };
         let outcome = self.inbox.outcome();
+        let output = self.printer.output().clone();
         if self.attends && !is_signalled(result) {
             // A message that still waits is left to its Pod. A host that is gone attends nothing.
             let _ = self.exchange(None, Method::Attend { attends: false }).await;
         }
         self.disconnect().await;
+        // The process ends now, and with it the threads that write. A reader may never read on.
+        let written = async {
+            match is_signalled(result) || is_signalled(&shown) {
+                true => output.flush_notes().await,
+                false => output.flush().await,
+            }
+        };
+        let _ = tokio::time::timeout(PAUSE, written).await;
         shown.and(outcome)
     }
 }

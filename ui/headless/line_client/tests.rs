@@ -175,3 +175,28 @@ async fn an_interrupt_is_accepted_also_behind_more_events_than_are_held() {
     drop(client);
     host.await.expect("the host ends");
 }
+
+#[tokio::test]
+async fn a_last_note_is_written_before_the_program_ends_also_after_a_signal_or_without_a_host() {
+    for host_ends_first in [false, true] {
+        let err = Reader::default();
+        let (mut client, host) = conversation(vec![], vec![], &err).await;
+        client.printer.note("took it back");
+        let result = match host_ends_first {
+            true => Ok(()),
+            false => Err(interrupted(15)),
+        };
+        if host_ends_first {
+            host.abort();
+        }
+        let left = tokio::time::timeout(PATIENCE, client.leave(&result));
+        let read_late = async {
+            // It ends with the client, or was ended.
+            let _ = host.await;
+            err.begins();
+        };
+        let (left, ()) = tokio::join!(left, read_late);
+        assert_eq!(left.expect("an end").is_err(), host_ends_first);
+        assert_eq!(err.text(), "took it back\n");
+    }
+}
