@@ -74,6 +74,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Whether a signal is the reason.
+    pub fn is_signal(&self) -> bool {
+        matches!(self.exit, Exit::Signal(_))
+    }
+
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
     }
@@ -128,7 +133,7 @@ pub fn causes(error: &anyhow::Error) -> String {
 
 /// Whether a signal ended it.
 pub fn is_signalled(result: &Result<(), Failure>) -> bool {
-    matches!(result, Err(Failure { exit: Exit::Signal(_), .. }))
+    result.as_ref().is_err_and(Failure::is_signal)
 }
 
 /// How this program ends when its host does.

@@ -8,6 +8,7 @@ use crate::headless::print::Printer;
 use crate::headless::run_tracker::RunTracker;
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
+use crate::verb::dialogue::begins_work;
 use std::collections::{BTreeMap, BTreeSet};
 use yoi::client::family::{Family, Mistakes};
 use yoi::client::pages::{Place, last_page};
@@ -188,22 +189,28 @@ impl LineClient {
         Ok(Ok(reply))
     }
 
-    /// As [`LineClient::try_call`], but does not show the reply.
+    /// As [`LineClient::try_call`], but does not show the reply. A signal that comes before the reply to a request
+    /// for work ends the next wait: what the work is must be known to take it back.
     pub async fn exchange(
         &mut self,
         pod: Option<&PodName>,
         method: Method,
     ) -> Result<Result<Event, Refusal>, Failure> {
         let (client, pod) = (self.client.clone(), pod.cloned());
+        let begins_work = begins_work(&method);
         let mut reply = Box::pin(async move { client.call(pod.as_ref(), method).await });
         let reply = loop {
             tokio::select! {
                 reply = &mut reply => break reply,
-                happened = self.next() => match happened? {
-                    Happened::Event(outgoing) => self.take(outgoing),
-                    Happened::CaughtUp(name, caught) => self.caught_up(name, *caught)?,
-                    Happened::Wrote => {}
-                    Happened::HostEnded => break reply.await,
+                happened = self.next() => match happened {
+                    Ok(Happened::Event(outgoing)) => self.take(outgoing),
+                    Ok(Happened::CaughtUp(name, caught)) => self.caught_up(name, *caught)?,
+                    Ok(Happened::Wrote) => {}
+                    Ok(Happened::HostEnded) => break reply.await,
+                    Err(failure) if begins_work && failure.is_signal() => {
+                        break self.last_reply(reply).await.ok_or(failure)?;
+                    }
+                    Err(failure) => return Err(failure),
                 },
             }
         };

@@ -24,7 +24,7 @@ pub async fn lines(client: &mut LineClient, runner: &mut LineRunner<'_>) -> Resu
         match runner.take(client, &line).await {
             Ok(Next::GoOn) => {}
             Ok(Next::Leave) => break,
-            Err(failure) if matches!(failure.exit, Exit::Signal(_)) => return Err(failure),
+            Err(failure) if failure.is_signal() => return Err(failure),
             Err(failure) => {
                 client.printer.note(&failure.message);
                 first_failure.get_or_insert(failure.exit);

@@ -217,7 +217,7 @@ async fn give(
 /// Waits until all work for the message is done.
 async fn converse(client: &mut LineClient, name: &PodName, begun: &Begun) -> Result<(), Failure> {
     let ended = wait_for_end(client, name, begun).await;
-    if matches!(ended, Err(Failure { exit: Exit::Signal(_), .. })) {
+    if is_signalled(&ended) {
         return ended;
     }
     client.until_idle().await?;

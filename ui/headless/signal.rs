@@ -42,6 +42,12 @@ impl Signals {
         Ok(Self { asked })
     }
 
+    /// As if a signal came.
+    #[cfg(test)]
+    pub fn come(&self, number: u8) {
+        self.asked.send_replace(Some(number));
+    }
+
     /// The number of the signal, once one came. Cancel-safe.
     pub async fn asked(&self) -> u8 {
         match self.asked.subscribe().wait_for(Option::is_some).await {

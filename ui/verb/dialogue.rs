@@ -365,8 +365,7 @@ impl Request {
 
     /// Whether the request gives the Pod work.
     pub fn begins_work(&self) -> bool {
-        use Method::{Compact, LeaveOut, Resume, Send};
-        matches!(self.method, Send { .. } | Resume | LeaveOut { .. } | Compact)
+        begins_work(&self.method)
     }
 
     /// Whether the environment of this program is offered to the Pod first: it may hold the address and
@@ -374,6 +373,12 @@ impl Request {
     pub fn needs_environment(&self) -> bool {
         self.begins_work() || matches!(self.method, Method::SetModel { .. })
     }
+}
+
+/// Whether a request gives a Pod work.
+pub fn begins_work(method: &Method) -> bool {
+    use Method::{Compact, LeaveOut, Resume, Send};
+    matches!(method, Send { .. } | Resume | LeaveOut { .. } | Compact)
 }
 
 impl Said {

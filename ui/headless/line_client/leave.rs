@@ -4,7 +4,6 @@ use crate::headless::exit::{Failure, is_signalled};
 use crate::headless::line_client::LineClient;
 use crate::headless::run_tracker::RunTracker;
 use crate::verb::{self, spell::in_shell};
-use std::pin::pin;
 use std::slice::from_ref;
 use std::time::Duration;
 use yoi::protocol::{Begun, Event, Method, PodName, Refusal};
@@ -19,9 +18,11 @@ impl LineClient {
     pub async fn interrupt(&mut self, pod: &PodName, then: &[Method]) -> bool {
         let mut accepted = true;
         for method in then {
+            let (client, about) = (self.client.clone(), Some(pod.clone()));
+            let call = async move { client.call(about.as_ref(), method.clone()).await };
             // The host may be ending too; there is nothing left to do about a refusal.
-            let reply = tokio::time::timeout(PAUSE, self.call_last(pod, method.clone())).await;
-            accepted &= reply.is_ok_and(|reply| reply.is_ok());
+            let reply = self.last_reply(Box::pin(call)).await;
+            accepted &= reply.is_some_and(|reply| reply.is_ok());
         }
         accepted
     }
@@ -56,19 +57,23 @@ impl LineClient {
         self.printer.note(&format!("paused {pod} · {resume} continues"));
     }
 
-    /// Sends a request and waits for its reply. Events that come before the reply are received and dropped, or the
-    /// reply would never come.
-    async fn call_last(&mut self, pod: &PodName, method: Method) -> Result<Event, Refusal> {
-        let client = self.client.clone();
-        let mut reply = pin!(client.call(Some(pod), method));
-        loop {
-            tokio::select! {
-                reply = &mut reply => return reply,
-                event = self.events.recv() => if event.is_none() {
-                    return reply.await;
-                },
+    /// Waits for a reply after a signal, 5 s at most. Events that come before it are received and dropped, or it would
+    /// never come.
+    pub(super) async fn last_reply(
+        &mut self,
+        mut reply: impl Future<Output = Result<Event, Refusal>> + Unpin,
+    ) -> Option<Result<Event, Refusal>> {
+        let replied = async {
+            loop {
+                tokio::select! {
+                    reply = &mut reply => return reply,
+                    event = self.events.recv() => if event.is_none() {
+                        return reply.await;
+                    },
+                }
             }
-        }
+        };
+        tokio::time::timeout(PAUSE, replied).await.ok()
     }
 
     /// Closes the connection. A host that ends with it is gone then.

@@ -78,7 +78,13 @@ async fn host(
         writer.write_all(&line).await.expect("a client");
     }
     // The connection stays until the client leaves.
-    while let Ok(Some(_)) = lines.next().await {}
+    while let Ok(Some(Frame::Line(line))) = lines.next().await {
+        let re = Incoming::decode(&line).expect("a request").id;
+        let accepted = Outgoing { re, pod: None, seq: None, event: Event::done() }.encode();
+        if writer.write_all(&accepted).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// A conversation with such a host, for a person who has selected the Pod and reads standard error there.
@@ -198,5 +204,22 @@ async fn a_last_note_is_written_before_the_program_ends_also_after_a_signal_or_w
         let (left, ()) = tokio::join!(left, read_late);
         assert_eq!(left.expect("an end").is_err(), host_ends_first);
         assert_eq!(err.text(), "took it back\n");
+    }
+}
+
+#[tokio::test]
+async fn the_reply_to_a_message_is_awaited_though_a_signal_came_and_then_the_signal_ends_the_wait() {
+    // Which of the two a wait takes first is left to chance.
+    for _ in 0..20 {
+        let (mut client, host) = conversation(vec![], vec![], &Reader::default()).await;
+        client.signals.come(15);
+        let alice = PodName::parse("alice").expect("a name");
+        let send = Method::Send { input: vec![], queue: true };
+        let reply = client.exchange(Some(&alice), send).await;
+        assert!(matches!(reply, Ok(Ok(_))), "{reply:?}");
+        let ended = tokio::time::timeout(PATIENCE, async { while client.step().await.is_ok() {} });
+        ended.await.expect("the signal ends the wait");
+        drop(client);
+        host.await.expect("the host ends");
     }
 }
