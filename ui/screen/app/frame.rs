@@ -136,10 +136,10 @@ impl App {
         let ages = self.family.all().iter().filter_map(changes).min();
         let rows = self.pace.next();
         let search = self.layers.are_searching().then_some(self.now);
-        [notice, arms, transcript, ages, card, rows, search, self.looks_at(), self.notifies_at()]
-            .into_iter()
-            .flatten()
-            .min()
+        let under_way = self.under_way_at();
+        let looks = [search, self.looks_at(), self.notifies_at()];
+        let shown = [notice, arms, transcript, ages, card, rows, under_way];
+        shown.into_iter().chain(looks).flatten().min()
     }
 }
 

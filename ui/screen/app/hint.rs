@@ -60,6 +60,13 @@ impl App {
             }
             None => {}
         }
+        let mut hints: Vec<Hint> =
+            self.under_way().into_iter().map(|what| Hint::new("", what)).collect();
+        hints.extend(self.focus_hints());
+        hints
+    }
+
+    fn focus_hints(&self) -> Vec<Hint> {
         match self.focus {
             Focus::Composer => self.composer_hints(),
             Focus::Tree => self.tree_hints(),

@@ -15,6 +15,9 @@ use crate::verb::{
 };
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
 
+/// For how many milliseconds requests may be under way before the action bar says so.
+const UNSAID: u64 = 1_000;
+
 /// A verb that is being carried out.
 pub(super) struct RunningVerb {
     verb: &'static Verb,
@@ -25,6 +28,8 @@ pub(super) struct RunningVerb {
     pods_are_marked: bool,
     /// The results of its requests, as they come.
     results: Vec<Option<Result<Event, Refusal>>>,
+    /// When they were sent; milliseconds since the Unix epoch.
+    sent_at: u64,
     token: RequestToken,
 }
 
@@ -32,6 +37,11 @@ impl RunningVerb {
     /// Whether a result is still missing.
     pub(super) fn waits_for_results(&self) -> bool {
         self.results.iter().any(Option::is_none)
+    }
+
+    /// From when on the action bar says that it is under way.
+    fn is_said_from(&self) -> Option<u64> {
+        self.waits_for_results().then(|| self.sent_at.saturating_add(UNSAID))
     }
 }
 
@@ -75,6 +85,7 @@ impl App {
             way,
             pods_are_marked: marked.is_some(),
             results: Vec::new(),
+            sent_at: self.now,
             token: self.request_token(),
         })
     }
@@ -181,6 +192,19 @@ impl App {
         }
     }
 
+    /// The verb whose requests take long, of several the one that was begun first.
+    pub(super) fn under_way(&self) -> Option<String> {
+        let said = |running: &&RunningVerb| running.is_said_from().is_some_and(|at| at <= self.now);
+        let longest = self.verbs.values().filter(said).min_by_key(|running| running.sent_at)?;
+        Some(format!(":{} is under way", longest.verb.name))
+    }
+
+    /// When the action bar says that a further verb is under way.
+    pub(super) fn under_way_at(&self) -> Option<u64> {
+        let said_from = self.verbs.values().filter_map(RunningVerb::is_said_from);
+        said_from.filter(|at| *at > self.now).min()
+    }
+
     /// Keeps a verb until its results or the person's reply come. Verbs whose layer was closed are dropped.
     fn keep(&mut self, running: RunningVerb) -> VerbId {
         let Self { verbs, layers, last_verb, .. } = self;
@@ -198,6 +222,7 @@ impl App {
             self.tree.marks.drop_if(|marked| used.contains(marked));
         }
         running.results = requests.iter().map(|_| None).collect();
+        running.sent_at = self.now;
         let id = self.keep(running);
         let effect = |(at, Request { pod, method }): (usize, Request)| Effect::Call {
             pod,

@@ -355,3 +355,32 @@ fn a_warning_that_is_cut_begins_with_its_place_and_names_the_verb_that_shows_all
         assert!(words.contains(&word), "{word}: {screen}");
     }
 }
+
+#[test]
+fn a_verb_whose_answer_takes_long_is_said_to_be_under_way_until_it_comes() {
+    let mut bench = alone(State::Idle);
+    bench.type_in(":new fix --worktree");
+    let first = bench.press("enter");
+    let sent_at = bench.now;
+    bench.wait(100);
+    bench.type_in(":who docs");
+    let second = bench.press("enter");
+    let said = ":new is under way";
+    assert!(!bench.screen().contains(said), "{}", bench.screen());
+    assert!(bench.app.wakes_at().is_some_and(|at| at <= sent_at + 1_000));
+    bench.until(sent_at + 1_000);
+    bench.msg(Msg::Wake);
+    for (width, height) in [(40, 12), (80, 24)] {
+        bench.size(width, height);
+        assert!(bench.screen().contains(said), "{}", bench.screen());
+    }
+    refuse(&mut bench, first, "git is not installed");
+    assert!(bench.notice().contains("git is not installed"), "{}", bench.notice());
+    bench.wait(100);
+    bench.press("esc");
+    let screen = bench.screen();
+    assert!(!screen.contains(said) && screen.contains(":who is under way"), "{screen}");
+    answer(&mut bench, second, Event::Holders { holders: Vec::new() });
+    bench.wait(6_000);
+    assert!(!bench.screen().contains("under way"), "{}", bench.screen());
+}
