@@ -199,6 +199,8 @@ pub struct Who {
     pub url: String,
     /// What to look at when the key is refused.
     pub key: String,
+    /// What gives another key.
+    pub remedy: Option<String>,
     /// Cut out of everything the provider says.
     pub secret: Option<Secret>,
 }

@@ -332,10 +332,18 @@ pub(crate) fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure
         KeySource::Unset(name) => format!("a request without a key ({name} is not set)"),
         KeySource::None => "a request without a key".into(),
     };
+    let provider = &model.provider;
+    let remedy = match &model.key {
+        KeySource::Env(name) => Some(format!("start yoi where {name} is right")),
+        KeySource::File(name) => Some(format!(":connect {name} replaces it")),
+        KeySource::Unset(_) | KeySource::None => Some(format!(":connect {provider} stores one")),
+        // The refused key says where it stands.
+        KeySource::Command(_) | KeySource::Header(_) => None,
+    };
     let url = address(model)?;
     let (host, url) = (Who::host_of(&url), url::shown(url.as_str()).to_owned());
     let secret = secret.cloned();
-    Ok(Who { provider: model.provider.clone(), host, url, key, secret })
+    Ok(Who { provider: provider.clone(), host, url, key, remedy, secret })
 }
 
 /// The headers that a person's own settings give the requests to a provider.

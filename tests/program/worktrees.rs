@@ -229,7 +229,7 @@ fn git_of_the_host_starts_no_program_outside_that_a_repository_names() {
     assert!(!with_all_rights.exists(), "a hook ran while the repository could be written");
     git(&bench.ws(), &["config", "core.fsmonitor", &hook.display().to_string()]);
     run(&bench, "fix", "echo three >> file");
-    let shown = bench.yoi(&["worktree", "show", "fix"]);
+    let shown = bench.yoi(&["worktree", "fix"]);
     assert!(shown.out.contains("+1 −0"), "{shown:?}");
     assert_eq!(bench.yoi(&["stop", "fix"]).code, Some(0));
     let dropped = bench.yoi(&["worktree", "drop", "fix", "--yes"]);
@@ -242,7 +242,7 @@ fn a_working_tree_is_dropped_after_a_question_and_comes_back_on_its_branch() {
     let (bench, _host) = with_a_repository();
     new(&bench, "new fix --worktree");
     run(&bench, "fix", "echo three >> file; echo new > other");
-    let shown = bench.yoi(&["worktree", "show", "fix"]);
+    let shown = bench.yoi(&["worktree", "fix"]);
     assert!(shown.out.contains("+2 −0") && shown.out.contains("?? other"), "{shown:?}");
     let live = bench.yoi(&["worktree", "drop", "fix", "--yes"]);
     assert!(live.err.contains("is live"), "{live:?}");
@@ -570,7 +570,7 @@ fn a_setup_command_that_fails_is_reported_and_the_pod_works_all_the_same() {
     new(&bench, "new fix --worktree");
     let is_said = || {
         let notes = bench.pod("fix").expect("it is listed")["notes"].to_string();
-        let shown = bench.yoi(&["worktree", "show", "fix"]).out;
+        let shown = bench.yoi(&["worktree", "fix"]).out;
         assert!(notes.contains("the setup command: Exit 3") && shown.contains("Exit 3"), "{notes}");
         assert!(notes.contains("no such package") && shown.contains("no such package"), "{shown}");
     };
@@ -676,7 +676,7 @@ fn a_child_works_on_a_branch_of_its_own_beside_its_parent_which_merges_it() {
     eventually("it is done", || {
         of_grand() == "third\nsecond\nfirst\n" && is(&bench, "grand", "idle")
     });
-    let shown = bench.yoi(&["worktree", "show", "grand"]);
+    let shown = bench.yoi(&["worktree", "grand"]);
     assert!(shown.out.contains(&top), "its repository is the first one: {shown:?}");
     // All come back with what they may write, also under another host.
     for _ in 0..2 {
@@ -842,7 +842,7 @@ fn what_only_the_record_of_git_holds_is_not_given_up_unasked() {
     }
     let said = run(&bench, "own", "git update-ref refs/worktree/keep HEAD");
     assert!(said.contains("Exit 0"), "{said}");
-    let shown = bench.yoi(&["worktree", "show", "own"]);
+    let shown = bench.yoi(&["worktree", "own"]);
     assert!(shown.out.contains("refs/worktree/keep"), "{shown:?}");
     // An operation of git that was under way when a person deleted the directory.
     let still = tree(&bench, "still");
@@ -957,7 +957,7 @@ fn git_is_asked_what_lies_there_whatever_the_repository_lets_it_believe() {
     new(&bench, "new fix --worktree");
     let tree = tree(&bench, "fix");
     fs::create_dir_all(tree.join("lib")).expect("a directory");
-    let show = || bench.yoi(&["worktree", "show", "fix"]).out;
+    let show = || bench.yoi(&["worktree", "fix"]).out;
     assert!(show().contains("all is committed"), "{}", show());
     git(&bench.ws(), &["config", "core.fsmonitor", "true"]);
     fs::write(tree.join("file"), "one\nTWO\n").expect("a file");

@@ -8,7 +8,8 @@ use crate::verb::worktree::fate;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
 use crate::wording::duration::in_words;
 use clap::Args;
-use yoi::protocol::{Event, Method, PodInfo, PodName, State};
+use std::cmp::Reverse;
+use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, State};
 
 pub static VERB: Verb = of::<Remove>(Verb {
     safety: Safety::TypedOnly,
@@ -38,6 +39,9 @@ struct Remove {
     all: bool,
     #[arg(skip)]
     targets: Vec<PodName>,
+    /// The results of the first of them.
+    #[arg(skip)]
+    results: Vec<Result<Event, Refusal>>,
 }
 
 impl Dialogue for Remove {
@@ -51,10 +55,15 @@ impl Dialogue for Remove {
             None if self.pods.is_empty() => self.begin_stopped(known),
             None => self.begin_named(known),
             Some(Reply::Confirmed) => {
-                let remove = |pod: &PodName| Request::to(pod.clone(), Method::Remove);
-                Next::Call(self.targets.iter().map(remove).collect())
+                self.targets.sort_by_key(|pod| Reverse(known.family.depth(pod)));
+                self.delete_further(known)
             }
             Some(Reply::Results(results)) => {
+                self.results.extend(results);
+                if self.results.len() < self.targets.len() {
+                    return self.delete_further(known);
+                }
+                let results = std::mem::take(&mut self.results);
                 let unknown = |pod: &&PodName| known.family.get(pod).is_none();
                 match self.targets.iter().find(unknown) {
                     Some(pod) if results.iter().all(Result::is_err) => {
@@ -85,6 +94,15 @@ impl Remove {
         let names = meant.names(known);
         self.targets = meant.pods;
         confirm(&self.targets, self.question(&names), self.enter())
+    }
+
+    /// Deletes the next Pods of one depth: the working tree of a parent goes only when no child works there.
+    fn delete_further(&self, known: &Known<'_>) -> Next {
+        let rest = self.targets.get(self.results.len()..).unwrap_or_default();
+        let depths = || rest.iter().map(|pod| known.family.depth(pod));
+        let first = depths().next();
+        let next = rest.iter().zip(depths()).take_while(|(_, depth)| Some(*depth) == first);
+        Next::Call(next.map(|(pod, _)| Request::to(pod.clone(), Method::Remove)).collect())
     }
 
     /// The stopped Pods that the options mean.

@@ -26,7 +26,10 @@ pub static VERB: Verb = of::<Worktree>(Verb {
 });
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Worktree {
+    /// The Pod whose working tree is shown; without it, the selected one
+    pod: Option<Target>,
     #[command(subcommand)]
     change: Option<Change>,
     #[arg(skip)]
@@ -42,11 +45,6 @@ enum Change {
     },
     /// Delete its directory; the branch stays
     Drop {
-        /// Its Pod; without it, the selected one
-        pod: Option<Target>,
-    },
-    /// Show it
-    Show {
         /// Its Pod; without it, the selected one
         pod: Option<Target>,
     },
@@ -75,10 +73,8 @@ impl Dialogue for Worktree {
 impl Worktree {
     fn pod(&self, known: &Known<'_>) -> Result<PodName, End> {
         let named = match &self.change {
-            Some(Change::Keep { pod } | Change::Drop { pod } | Change::Show { pod }) => {
-                pod.as_ref()
-            }
-            None => None,
+            Some(Change::Keep { pod } | Change::Drop { pod }) => pod.as_ref(),
+            None => self.pod.as_ref(),
         };
         known.target(named)
     }
@@ -102,7 +98,7 @@ impl Worktree {
             Err(end) => return Next::End(end),
         };
         match (&self.change, &self.shown) {
-            (None | Some(Change::Show { .. }), _) => Next::End(sheet(known, &pod, state)),
+            (None, _) => Next::End(sheet(known, &pod, state)),
             (Some(Change::Keep { .. }), _) => {
                 Next::End(End::done(format!("{path} stays when {pod} is deleted")))
             }

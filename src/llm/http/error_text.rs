@@ -153,6 +153,9 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
     let asked = retry_after(headers).or_else(|| retry_delay(&json));
     let retry_after = asked.map(|time| time.min(MAX_WAIT));
     let advice = match asked {
+        None if code == 401 => {
+            who.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default()
+        }
         None => String::new(),
         Some(time) if time > MAX_WAIT => {
             format!(
@@ -332,6 +335,7 @@ mod tests {
             host: "127.0.0.1:9".into(),
             url: "http://127.0.0.1:9/v1/responses".into(),
             key: "the key in OPENAI_API_KEY".into(),
+            remedy: Some(":connect openai replaces it".into()),
             secret: Some(Secret::new("sk-0123456789")),
         }
     }
@@ -467,8 +471,8 @@ mod tests {
     #[test]
     fn a_key_is_never_repeated() {
         let said = refusal(401, &[], r#"{"error":{"message":"bad key sk-0123456789 given"}}"#);
-        let expected =
-            "openai at 127.0.0.1:9 refused the key in OPENAI_API_KEY (401): bad key [secret] given";
+        let expected = "openai at 127.0.0.1:9 refused the key in OPENAI_API_KEY (401): bad key [secret] given; :connect \
+                        openai replaces it";
         assert_eq!(said.to_string(), expected);
         assert!(!format!("{:?}", who()).contains("0123456789"));
     }

@@ -75,6 +75,7 @@ impl Server {
             host: "h".into(),
             url: "u".into(),
             key: "k".into(),
+            remedy: None,
             secret: None,
         };
         Answer::new(who, provider::decoder(&model(self.wire)))

@@ -208,7 +208,8 @@ async fn a_last_note_is_written_before_the_program_ends_also_after_a_signal_or_w
 }
 
 #[tokio::test]
-async fn the_reply_to_a_message_is_awaited_though_a_signal_came_and_then_the_signal_ends_the_wait() {
+async fn the_reply_to_a_message_is_awaited_though_a_signal_came_and_then_the_signal_ends_the_wait()
+{
     // Which of the two a wait takes first is left to chance.
     for _ in 0..20 {
         let (mut client, host) = conversation(vec![], vec![], &Reader::default()).await;

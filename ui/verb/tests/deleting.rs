@@ -96,6 +96,37 @@ fn a_deletion_names_six_pods_and_counts_the_others() {
 }
 
 #[test]
+fn children_are_deleted_before_their_parents_because_they_may_work_in_the_tree_of_one() {
+    use crate::screen::app::tests::pod as info;
+    let below = |parent: &str, name: &str| {
+        let parent = PodName::parse(parent).ok();
+        yoi::protocol::PodInfo { parent, ..info(name, State::Stopped) }
+    };
+    let mut family = Family::default();
+    let pods = vec![
+        info("top", State::Stopped),
+        below("top", "mid"),
+        info("other", State::Stopped),
+        below("mid", "low"),
+    ];
+    family.replace(pods, Vec::new(), Vec::new());
+    let env = BTreeMap::new();
+    let known = known_in(&family, &env, Way::Line);
+    let mut dialogue = read("rm top low other mid", Way::Line).expect("a line").dialogue;
+    let Next::Confirm(_) = dialogue.next(&known, None) else { panic!("no question") };
+    let mut last = Reply::Confirmed;
+    for pods in [&["low"] as &[&str], &["mid"], &["top", "other"]] {
+        let Next::Call(requests) = dialogue.next(&known, Some(last)) else { panic!("{pods:?}") };
+        let name = |pod: &&str| PodName::parse(pod).expect("a name");
+        let removes = pods.iter().map(|pod| Request::to(name(pod), Method::Remove));
+        assert_eq!(requests, removes.collect::<Vec<_>>());
+        last = Reply::Results(vec![Ok(yoi::protocol::Event::done()); pods.len()]);
+    }
+    let Next::End(end) = dialogue.next(&known, Some(last)) else { panic!("it goes on") };
+    assert_eq!(end.said, Said::Done("deleted low, mid, top, other".into()));
+}
+
+#[test]
 fn a_deletion_by_age_takes_a_number_with_a_unit_and_no_names() {
     for (line, said) in [
         (":rm", "usage: :rm [pod …] [--stopped] [--older-than time] [--all]"),

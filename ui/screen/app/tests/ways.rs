@@ -150,6 +150,7 @@ const CASES: &[Case] = &[
     case("jobs", &[("list_jobs", "")], "nothing runs in the background"),
     case("jobs stop job-1", &[("stop_job", "alice")], "no command in the background has the id"),
     case("worktree", &[("worktree", "alice")], "pod `alice` has no working tree of its own"),
+    case("worktree alice", &[("worktree", "alice")], "pod `alice` has no working tree of its own"),
     case("worktree keep", &[("worktree", "alice")], "pod `alice` has no working tree of its own"),
     case("worktree drop", &[], "alice is live and may change its working tree: stop it first"),
     case("connect", &[], "a key from platform.claude.com/settings/keys"),
