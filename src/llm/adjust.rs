@@ -1,6 +1,6 @@
 //! Learns from a refusal which part of a request a server does not accept; later requests leave it out.
 
-use crate::config::models::{Model, Wire};
+use crate::config::models::{Dialect, Model, Wire};
 use crate::llm::{Failure, Request, provider};
 use crate::protocol::entry::Kept;
 use crate::protocol::{Item, Role, now_ms};
@@ -40,6 +40,8 @@ pub enum Adjustment {
     NoImages,
     /// The server accepts no system prompt.
     NoSystem,
+    /// The server wants thinking with each message that makes calls, also with those of other models.
+    ThinkingWithCalls,
 }
 
 /// An adjustment to a model at an address.
@@ -80,6 +82,7 @@ impl Learned {
             Adjustment::NoMarkers => "carry no cache markers".into(),
             Adjustment::NoImages => "carry no images".into(),
             Adjustment::NoSystem => "carry the system prompt as the first message".into(),
+            Adjustment::ThinkingWithCalls => "carry thinking with each call".into(),
         };
         format!("requests to {}/{} {does}: {}", self.provider, self.model, self.why)
     }
@@ -103,6 +106,7 @@ pub fn adjusted_model(model: &Model, known: &[Learned]) -> Model {
         match learned.adjustment {
             Adjustment::ChatWire => model.wire = Wire::Chat,
             Adjustment::NoImages => model.images = false,
+            Adjustment::ThinkingWithCalls => model.dialect = Some(Dialect::DeepSeek),
             _ => {}
         }
     }

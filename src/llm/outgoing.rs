@@ -188,8 +188,20 @@ impl<'a> Ids<'a> {
         self.taken.insert(id.clone());
         self.open.push_back((call_id, id.clone()));
         let plain = plain_name(name);
+        let arguments_at = match self.wire {
+            Wire::Anthropic | Wire::Rehearsal => Some("/input"),
+            Wire::Gemini => Some("/functionCall/args"),
+            Wire::Responses | Wire::Chat => None,
+        };
         let native = native.map(|native| {
             let mut native = Cow::Borrowed(native);
+            // A server takes no other arguments than an object, not even those that it sent.
+            if let Some(at) = arguments_at
+                && native.pointer(at).is_some_and(|known| !known.is_object())
+                && let Some(value) = native.to_mut().pointer_mut(at)
+            {
+                *value = Value::Object(wire::arguments(arguments));
+            }
             for (at, text) in [(id_at, id.as_str()), (name_at, &plain)] {
                 if native.pointer(at).is_some_and(|known| known.as_str() != Some(text))
                     && let Some(value) = native.to_mut().pointer_mut(at)
@@ -262,6 +274,34 @@ mod tests {
     fn chat_call(log_id: &str, wire_id: &str, name: &str) -> Input {
         let form = json!({"id": wire_id, "function": {"name": name, "arguments": "{}"}});
         native(Wire::Chat, call(log_id, name, "{}"), form)
+    }
+
+    #[test]
+    fn a_server_never_gets_arguments_back_that_are_no_object() {
+        let of_gemini = |args: Value| json!({"functionCall": {"name": "Read", "args": args}});
+        let of_anthropic = |args: Value| json!({"type": "tool_use", "id": "toolu_1", "name": "Read", "input": args});
+        for (sent, back) in [
+            (json!(["x"]), json!({})),
+            (json!(null), json!({})),
+            (json!("{\"path\": \"a\"}"), json!({"path": "a"})),
+            (json!({"path": "b"}), json!({"path": "b"})),
+        ] {
+            let text = sent.as_str().map_or_else(|| sent.to_string(), str::to_owned);
+            let forms = [
+                (Wire::Gemini, of_gemini(sent.clone()), "/functionCall/args"),
+                (Wire::Anthropic, of_anthropic(sent.clone()), "/input"),
+            ];
+            for (wire, form, at) in forms {
+                let input = [native(wire, call("toolu_1", "Read", &text), form)];
+                let request = request(input.to_vec());
+                let parts = parts(&request, &model(wire));
+                let native = parts.iter().find_map(|part| match part {
+                    Part::Call(call) => call.native.as_deref(),
+                    _ => None,
+                });
+                assert_eq!(native.and_then(|native| native.pointer(at)), Some(&back), "{wire:?}");
+            }
+        }
     }
 
     #[test]

@@ -336,7 +336,9 @@ pub(crate) fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure
     let remedy = match &model.key {
         KeySource::Env(name) => Some(format!("start yoi where {name} is right")),
         KeySource::File(name) => Some(format!(":connect {name} replaces it")),
-        KeySource::Unset(_) | KeySource::None => Some(format!(":connect {provider} stores one")),
+        KeySource::Unset(_) | KeySource::None => {
+            Some(format!(":connect {provider} --key-first stores one"))
+        }
         // The refused key says where it stands.
         KeySource::Command(_) | KeySource::Header(_) => None,
     };

@@ -43,6 +43,9 @@ struct Connect {
     /// anthropic, openai, gemini, openrouter, ollama, lmstudio … or one of config.toml
     #[arg(value_name = "PROVIDER")]
     provider: Option<String>,
+    /// Ask for a key first, also where the provider lists its models without one
+    #[arg(long)]
+    key_first: bool,
     /// The providers of the list.
     #[arg(skip)]
     listed: Vec<String>,
@@ -68,10 +71,10 @@ impl Dialogue for Connect {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match (last, &self.provider) {
             (None, None) => self.list(known),
-            (None, Some(_)) => self.try_key(),
+            (None, Some(_)) => self.begin(),
             (Some(Reply::Picked(at)), None) => {
                 self.provider = self.listed.get(at).cloned();
-                self.try_key()
+                self.begin()
             }
             (Some(Reply::Picked(at)), Some(_)) => {
                 self.model = self.works.models.get(at).cloned();
@@ -110,6 +113,10 @@ impl Connect {
         self.listed = ids.chain(own.iter().map(|id| (*id).clone())).collect();
         let title = "connect a model: which provider?".into();
         Next::Pick(Pick { title, about: None, rows: rows.collect() })
+    }
+
+    fn begin(&self) -> Next {
+        if self.key_first { self.type_key(self.about()) } else { self.try_key() }
     }
 
     fn try_key(&self) -> Next {
@@ -257,7 +264,9 @@ impl Connect {
         match (self.is_stored, self.works.key.as_str()) {
             (true, _) => "the key works and is stored".into(),
             (false, "") => format!("{id} answers"),
-            (false, key) if key.starts_with("no key") => format!("{id} answers without a key"),
+            (false, key) if key.starts_with("no key") => {
+                format!("{id} answers without a key; :connect {id} --key-first stores one")
+            }
             (false, key) => format!("the {key} works"),
         }
     }
@@ -393,6 +402,7 @@ mod tests {
     fn begin(provider: Option<&str>) -> Connect {
         Connect {
             provider: provider.map(str::to_owned),
+            key_first: false,
             listed: Vec::new(),
             key: None,
             is_stored: false,
@@ -550,6 +560,19 @@ mod tests {
         let step = drive(&mut connect, Way::Line, vec![stored, found("anthropic/claude-x")]);
         let text = "the key works and is stored · new Pods use anthropic/claude-x";
         assert_eq!(said(step), (Said::Done(text.into()), None));
+    }
+
+    #[test]
+    fn a_key_is_asked_for_first_where_a_server_would_list_its_models_without_one() {
+        for way in [Way::Line, Way::Shell] {
+            let mut connect = begin(Some("ollama"));
+            connect.key_first = true;
+            let step = drive(&mut connect, way, vec![None]);
+            assert!(matches!(step, Next::Key(KeyStep::Type { .. })), "{step:?}");
+            let step = drive(&mut connect, way, vec![typed(KEY), works(&["a"], Some("a"))]);
+            let Next::Key(KeyStep::Store { provider, key }) = step else { panic!("{step:?}") };
+            assert_eq!((provider.as_str(), key.expose()), ("ollama", KEY));
+        }
     }
 
     #[test]

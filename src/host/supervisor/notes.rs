@@ -10,21 +10,20 @@ impl Family {
     pub(crate) fn scope_notes(&self, key: &str) -> Vec<String> {
         let Some(holder) = self.table.holder(key) else { return Vec::new() };
         let mut notes = Vec::new();
-        let mut writes = holder.wanted.writable();
-        let whole = |rule: &Rule| {
-            let mut blocked = holder.restrictions.blocked.iter();
-            blocked.any(|b| b.rule == *rule && b.region.contains(rule))
-        };
-        let reads_all = writes.all(whole);
-        for blocked in &holder.restrictions.blocked {
-            let path = blocked.region.target.display();
-            let Some(other) = self.table.writer_in_the_way(&blocked.region, key) else { continue };
+        let blocked = holder.restrictions.blocked.iter();
+        let mut kept: Vec<(String, Rule)> =
+            blocked.flat_map(|blocked| self.table.kept_in(&blocked.region, key)).collect();
+        kept.sort_by(|a, b| a.1.target.cmp(&b.1.target));
+        kept.dedup();
+        let reads = |rule: &Rule| kept.iter().any(|(_, region)| region.contains(rule));
+        let reads_all = holder.wanted.writable().all(reads);
+        for (other, region) in &kept {
             let (part, there) = match reads_all {
                 true => ("read-only".to_owned(), "here"),
-                false => (format!("read-only below {path}"), "there"),
+                false => (format!("read-only below {}", region.target.display()), "there"),
             };
-            let ways = self.ways_to_write(key, &other, &blocked.region);
-            let other = self.named(&other);
+            let ways = self.ways_to_write(key, other, region);
+            let other = self.named(other);
             notes.push(format!("{part}: {other} holds write {there} · {ways}"));
         }
         for rule in &holder.restrictions.capped {
@@ -60,7 +59,8 @@ impl Family {
         if !self.is_ephemeral(key) && self.table.may_lend(holder, &whole).is_ok() {
             ways.push(format!(":lend {other} {name} {} hands it over", shell_word(&path)));
         }
-        if self.table.wants(key, region) && !self.table.is_at_rest(holder, key) {
+        let ends = self.table.wants(key, region) && !self.table.was_lent(holder, region);
+        if ends && !self.table.is_at_rest(holder, key) {
             let below =
                 if self.table.has_turn(holder) { "the run of" } else { "the last run below" };
             ways.push(format!("{name} writes there when {below} {other} has ended"));

@@ -295,6 +295,26 @@ async fn a_pod_that_opens_a_lent_directory_reads_the_name_of_its_writer() {
 }
 
 #[tokio::test]
+async fn a_pod_beside_a_family_at_rest_reads_only_what_that_has_lent() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "one", "a").await.unwrap();
+    bench.spawn("p", "two", "b/deep").await.unwrap();
+    let late = bench.root_pod("late", "w").await;
+    let places = [("one", "a"), ("two", "b/deep")];
+    let notes = late.notes.iter().filter(|note| note.starts_with("read-only"));
+    let notes: Vec<&String> = notes.collect();
+    assert_eq!(notes.len(), places.len(), "{notes:?}");
+    for (note, (holder, place)) in notes.into_iter().zip(places) {
+        let place = bench.root.join("w").join(place).display().to_string();
+        let holds = format!("read-only below {place}: {holder} holds write there · ");
+        let lend = format!(":lend {holder} late {place} hands it over · ");
+        assert!(note.starts_with(&(holds + &lend)), "{note}");
+        // No run that ends gives back what was lent.
+        assert!(!note.contains("writes there when"), "{note}");
+    }
+}
+
+#[tokio::test]
 async fn a_profile_gives_model_and_instruction_and_the_call_replaces_the_instruction_alone() {
     let settings = |root: &std::path::Path| {
         let config = root.join("home/config");

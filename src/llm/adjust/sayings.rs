@@ -1,6 +1,7 @@
 //! Reads a refusal: the words in which servers say what they do not accept, and what of a request each of them names.
 
-use crate::config::models::{Model, Wire};
+use crate::config::catalogue::Catalogue;
+use crate::config::models::{Dialect, Model, Wire};
 use crate::llm::Failure;
 use crate::llm::adjust::{Adjustment, field};
 use serde_json::Value;
@@ -104,6 +105,13 @@ const OF_ONE_IMAGE: [&str; 11] = [
     "urls",
 ];
 
+/// What servers say of a field that each message with calls must have.
+const MISSING: [&str; 3] = ["missing", "be passed back", "is required"];
+
+/// What servers say of a model that they do not have.
+const NO_MODEL: [&str; 6] =
+    ["not exist", "n't exist", "not found", "not_found", "unknown model", "no such model"];
+
 const NO_SYSTEM: [&str; 5] = [
     "system role not supported",
     "system role is not supported",
@@ -162,7 +170,11 @@ pub fn parse_refusal(
         return says(&UNSUPPORTED).then(|| refused_field(words, sent)).flatten();
     };
     if matches!(*status, 404 | 405) && model.wire == Wire::Responses && !model.own_url {
-        return Some(Adjustment::ChatWire);
+        return (!is_of_model(words, model)).then_some(Adjustment::ChatWire);
+    }
+    if model.wire == Wire::Chat && words.contains("reasoning_content") && says(&MISSING) {
+        return (Catalogue::dialect(model) != Dialect::DeepSeek)
+            .then_some(Adjustment::ThinkingWithCalls);
     }
     if let Some(limit) = token_limit(words, sent) {
         return Some(limit);
@@ -174,6 +186,12 @@ pub fn parse_refusal(
         return Some(Adjustment::NoMarkers);
     }
     refused_field(words, sent)
+}
+
+/// Whether the words are about the model and not about the address.
+fn is_of_model(words: &str, model: &Model) -> bool {
+    let names = contains_word(words, &model.model.to_lowercase()) || words.contains("model");
+    names && says(words, &NO_MODEL) && !words.contains("/responses")
 }
 
 /// The field of the body, or its value, that the words name.

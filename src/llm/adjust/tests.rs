@@ -145,7 +145,7 @@ fn what_a_refusal_names_is_read_in_the_words_of_each_server() {
         (
             chat,
             "The `reasoning_content` in the thinking mode must be passed back to the API.",
-            None,
+            Some(Adjustment::ThinkingWithCalls),
         ),
         (
             chat,
@@ -266,12 +266,17 @@ fn a_refusal_of_an_element_turns_nothing_off_and_the_end_of_a_sentence_is_no_ele
             "The encrypted content gAAA...DQ== could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
         ),
         (responses, "Invalid 'input[4].encrypted_content': reasoning is not valid"),
-        (
-            Wire::Chat,
-            "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
-        ),
     ] {
         assert_eq!(learned(400, wire, words), None, "{words}");
+    }
+    // Moonshot, DeepSeek: what the messages of other models lack can be added.
+    for words in [
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+        "Missing `reasoning_content` field in the assistant message at message index 112.",
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+    ] {
+        assert_eq!(learned(400, Wire::Chat, words), Some(Adjustment::ThinkingWithCalls), "{words}");
+        assert_eq!(learned(400, Wire::Responses, words), None, "{words}");
     }
     for words in [
         "Invalid input. reasoning_effort is not supported",
@@ -290,6 +295,17 @@ fn the_words_count_before_the_status_where_a_server_may_lack_responses() {
     assert_eq!(learned("Not Found"), Some(Adjustment::ChatWire));
     assert_eq!(learned(""), Some(Adjustment::ChatWire));
     assert_eq!(learned("the node is temporarily away"), None);
+    for of_model in [
+        "The model `m1` does not exist or you do not have access to it.",
+        "model_not_found",
+        "model 'm1' not found, try pulling it first",
+        "No such model: m1",
+    ] {
+        assert_eq!(learned(of_model), None, "{of_model}");
+    }
+    let unknown_route =
+        "Unknown request URL: POST /v1/responses. Please check the model guide, not found";
+    assert_eq!(learned(unknown_route), Some(Adjustment::ChatWire));
 }
 
 #[test]
@@ -338,4 +354,29 @@ fn a_request_obeys_what_was_learned_and_nothing_else_of_it_changes() {
     let (before, after) = learned(Wire::Anthropic, vec![Adjustment::NoMarkers]);
     assert!(before.to_string().contains("cache_control"));
     assert!(!after.to_string().contains("cache_control"), "{after}");
+}
+
+#[test]
+fn calls_of_other_models_get_thinking_once_a_server_asked_for_it() {
+    let model = bench::model(Wire::Chat);
+    let input = vec![
+        bench::plain(Item::message(Role::User, "q")),
+        bench::plain(bench::call("a", "Read", "{}")),
+        bench::plain(bench::result("a", "one")),
+        bench::plain(Item::message(Role::Assistant, "done")),
+    ];
+    let request = bench::request(input);
+    let failure = Failure::Unusable("no".into());
+    let known = [Learned::new(&model, Adjustment::ThinkingWithCalls, &failure)];
+    let messages = |known: &[Learned]| -> Vec<Value> {
+        let body = adjusted_body(&request, &model, known);
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        body["messages"].as_array().unwrap().clone()
+    };
+    let thinks = |message: &Value| message.get("reasoning_content").is_some();
+    assert!(!messages(&[]).iter().any(thinks));
+    let calls = |message: &Value| message.get("tool_calls").is_some();
+    let after = messages(&known);
+    assert_eq!(after.iter().filter(|message| calls(message)).count(), 1);
+    assert!(after.iter().all(|message| calls(message) == thinks(message)), "{after:?}");
 }

@@ -1,5 +1,6 @@
 //! The error of a model request, as one sentence: provider, address, reason, and what can be done.
 
+use crate::config::url::is_loopback;
 use crate::llm::Failure;
 use crate::llm::http::Who;
 use crate::llm::retry::passing_status;
@@ -37,14 +38,16 @@ impl Who {
 
 /// No response came back.
 pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) -> Failure {
-    const WAY_OUT: &str = "check that it runs and its base URL";
-    const NO_WAY_THERE: &str = "check the network and its base URL";
+    let proxy =
+        proxy_variable(who).map_or_else(String::new, |name| format!(", and the proxy in {name}"));
+    let way_out = format!("check that it runs and its base URL{proxy}");
+    let no_way_there = format!("check the network and its base URL{proxy}");
     if error.is_builder() {
         return Failure::Unusable(format!("{who} cannot be asked: {}", cause(error)));
     }
     if error.is_connect() && error.is_timeout() {
         let time = seconds(connect);
-        return Failure::Connect(format!("{who} took no connection within {time}: {NO_WAY_THERE}"));
+        return Failure::Connect(format!("{who} took no connection within {time}: {no_way_there}"));
     }
     if !error.is_connect() {
         return cut(who, &cause(error));
@@ -54,10 +57,20 @@ pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) 
     }
     Failure::Connect(match io_kind(error) {
         Some(io::ErrorKind::ConnectionRefused) => {
-            format!("{who} refused the connection: {WAY_OUT}")
+            format!("{who} refused the connection: {way_out}")
         }
-        _ => format!("{who} cannot be reached ({}): {NO_WAY_THERE}", cause(error)),
+        _ => format!("{who} cannot be reached ({}): {no_way_there}", cause(error)),
     })
+}
+
+/// The variable that leads requests to this address through a proxy, unless NO_PROXY excepts it.
+fn proxy_variable(who: &Who) -> Option<&'static str> {
+    let names = match who.url.starts_with("https:") {
+        true => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+        false => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+    };
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    names.into_iter().find(is_set).filter(|_| !is_loopback(&who.url))
 }
 
 /// Nothing came in time.
@@ -155,6 +168,9 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
     let advice = match asked {
         None if code == 401 => {
             who.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default()
+        }
+        None if code == 404 && said.to_lowercase().contains("model") => {
+            "; :model chooses another one".into()
         }
         None => String::new(),
         Some(time) if time > MAX_WAIT => {

@@ -70,14 +70,23 @@ impl LeaseTable {
         regions.flat_map(|region| self.writers_at(region, passed)).collect()
     }
 
-    /// A Pod that writes in this region and keeps it: the turn of `key` lasts already, or the region was lent. For a Pod at
-    /// rest no other is in the way, not even one in a turn: that ends, and until then the run itself says where it reads.
-    pub fn writer_in_the_way(&self, region: &Rule, key: &str) -> Option<String> {
-        let stays = |other: &str| {
-            let mut rules = self.writes(other).into_iter().filter(|rule| rule.overlaps(region));
-            self.has_turn(key) || rules.any(|rule| self.is_lent(other, &rule))
-        };
-        self.widest(region, self.writers_at(region, |other| other == key || !stays(other)))
+    /// Where in this region another Pod writes and keeps it: all of it while the turn of `key` lasts, else what was lent.
+    /// For a Pod at rest no other is in the way, not even one in a turn: that ends, and until then the run itself says
+    /// where it reads.
+    pub fn kept_in(&self, region: &Rule, key: &str) -> Vec<(String, Rule)> {
+        let writers = self.writers_at(region, |other| other == key);
+        if self.has_turn(key) {
+            let widest = self.widest(region, writers);
+            return widest.map(|other| (other, region.clone())).into_iter().collect();
+        }
+        let mut kept: Vec<(String, Rule)> = Vec::new();
+        for other in writers {
+            let lent = self.writes(&other).into_iter().filter(|rule| self.is_lent(&other, rule));
+            kept.extend(lent.filter_map(|rule| Some((other.clone(), region.shared(&rule)?))));
+        }
+        let all: Vec<Rule> = kept.iter().map(|(_, rule)| rule.clone()).collect();
+        kept.retain(|(_, rule)| !all.iter().any(|wider| wider != rule && wider.contains(rule)));
+        kept
     }
 
     /// A Pod may be at rest now: looks again at what Pods whose turn lasts cannot write.
@@ -122,6 +131,11 @@ impl LeaseTable {
     /// Whether another Pod lent what `key` writes by this rule. A lease to read says nothing about that.
     fn is_lent(&self, key: &str, rule: &Rule) -> bool {
         self.borrowed_by(key).any(|lease| lease.takes() && lease.rule.contains(rule))
+    }
+
+    /// Whether another Pod lent what this one writes in a region: no turn of a third one ends that.
+    pub fn was_lent(&self, key: &str, region: &Rule) -> bool {
+        self.writes(key).iter().any(|rule| rule.overlaps(region) && self.is_lent(key, rule))
     }
 
     fn is_below(&self, key: &str, above: &str) -> bool {

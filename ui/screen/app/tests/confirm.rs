@@ -156,6 +156,8 @@ fn a_held_key_and_a_paste_never_confirm() {
         assert!(bench.msg(Msg::Key(held)).is_empty(), "{name}");
         assert!(bench.msg(Msg::Paste("\r\np s".into())).is_empty(), "{name}");
         assert!(!bench.app.layers.is_empty(), "{name}");
+        let newest = bench.app.composer.history.newest_first().next().map(|sent| sent.text.clone());
+        assert_eq!(newest.as_deref(), Some("\np s"), "{name}: the paste is not lost");
     });
 }
 
