@@ -611,7 +611,11 @@ fn name(output: &mut Output, what: &str, processes: &[String]) {
     if processes.is_empty() {
         return;
     }
-    output.summary.push_str(&format!("; {what}: {} process(es)", processes.len()));
+    let counted = match processes.len() {
+        1 => "1 process".to_owned(),
+        many => format!("{many} processes"),
+    };
+    output.summary.push_str(&format!("; {what}: {counted}"));
     append(output, &format!("[{what}: {}]", processes.join(", ")));
 }
 

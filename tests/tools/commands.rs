@@ -65,7 +65,7 @@ fn sandbox(bench: &Bench) -> Sandbox {
 async fn a_background_process_is_ended_and_named_without_waiting_for_it() {
     let mut bench = Bench::new();
     let output = bench.bash("sleep 987 & echo $! > pids; echo started").await;
-    assert!(output.summary.ends_with("; ended what was still running: 1 process(es)"));
+    assert!(output.summary.ends_with("; ended what was still running: 1 process"));
     assert!(
         content(&output).starts_with("started\n[ended what was still running: sleep 987 (pid ")
     );

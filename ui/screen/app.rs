@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::client::family::{Agent, Family, Mistakes};
-use yoi::protocol::{Completion, Effort, Method, PodInfo, PodName, State};
+use yoi::protocol::{Completion, Effort, Method, PodInfo, PodName};
 use yoi::text::SafeText;
 
 /// Where each pane stands on the screen.
@@ -439,10 +439,10 @@ impl App {
     fn sources(&self) -> Sources {
         let word = |info: &PodInfo| self.setup.glyphs.state_sign(info).word.to_owned();
         let pods = || self.family.listed();
-        let stopped = pods().filter(|info| info.state == State::Stopped);
+        let at_rest = pods().filter(|info| info.state.is_at_rest());
         Sources {
             pods: pods().map(|info| (info.name.to_string(), word(info))).collect(),
-            stopped: stopped.map(|info| info.name.to_string()).collect(),
+            at_rest: at_rest.map(|info| info.name.to_string()).collect(),
             selectors: targets::selectors(&self.family),
             agents: self.known_agents(),
             models: self.setup.models.clone(),

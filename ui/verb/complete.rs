@@ -12,14 +12,16 @@ use yoi::text::verb_word;
 
 /// The verbs that have no effect on a stopped Pod.
 const OF_LIVE_PODS: [&str; 3] = ["stop", "pause", "cancel"];
+/// The verb that refuses a live Pod.
+const OF_PODS_AT_REST: &str = "rm";
 
 /// What arguments can be, besides verbs.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Name and state.
     pub pods: Vec<(String, String)>,
-    /// The names of those that are stopped.
-    pub stopped: Vec<String>,
+    /// The names of those that are stopped or cannot be read.
+    pub at_rest: Vec<String>,
     /// Selectors of Pods, and what each matches.
     pub selectors: Vec<(String, String)>,
     /// The agents that the selected Pod reaches: name and kind.
@@ -124,8 +126,12 @@ fn arguments(
         return Vec::new();
     }
     let mut all = of_command(&command, before, current, sources);
+    let rests = |one: &str| sources.at_rest.iter().any(|name| verb_word(name) == one);
+    let is_pod = |one: &str| sources.pods.iter().any(|(name, _)| verb_word(name) == one);
     if OF_LIVE_PODS.contains(&verb.name) {
-        all.retain(|one| !sources.stopped.iter().any(|name| verb_word(name) == one.text));
+        all.retain(|one| !rests(&one.text));
+    } else if verb.name == OF_PODS_AT_REST {
+        all.retain(|one| rests(&one.text) || !is_pod(&one.text));
     }
     all
 }

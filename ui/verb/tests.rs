@@ -128,7 +128,7 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         ),
         (
             ":connect anthropic sk-0123",
-            ":connect [provider] takes no more: the key is typed afterwards, unseen",
+            ":connect [provider] [--key-first] takes no more: the key is typed afterwards, unseen",
         ),
         (":pin 10", "`10` is no slot: they are 1 to 9"),
         (":rewind x", "`x` is no message: messages have numbers"),
@@ -297,7 +297,7 @@ fn words_complete_to_the_values_of_their_argument() {
         pods: [("alice", "idle"), ("bob", "running"), ("old", "stopped")]
             .map(|(name, state)| (name.into(), state.into()))
             .into(),
-        stopped: vec!["old".into()],
+        at_rest: vec!["old".into()],
         selectors: ["@idle", "alice/**"].map(|text| (text.into(), String::new())).into(),
         agents: vec![("proj/a".into(), "agent".into()), ("my pi".into(), "yoi".into())],
         providers: ["anthropic", "openai"].map(str::to_owned).into(),
@@ -318,6 +318,7 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("").len(), reached(Way::Line).count());
     assert_eq!(texts("res")[..2], ["restore", "resume"]);
     assert_eq!(texts("stop "), ["alice", "bob", "@idle"]);
+    assert_eq!(texts("rm "), ["old", "@idle"]);
     assert_eq!(texts("stop @"), ["@idle"]);
     assert_eq!(texts("stop alice/"), ["alice/**"]);
     assert_eq!(texts("stop @idle "), ["alice", "bob"]);

@@ -55,6 +55,8 @@ pub struct OpenPage {
     place: Place,
     /// The pane that has the keys once the page is closed.
     back: Focus,
+    /// The page that a page of keys covers.
+    below: Option<Box<OpenPage>>,
 }
 
 impl App {
@@ -77,9 +79,17 @@ impl App {
 
     /// Opens a page and leaves the keys where they are.
     fn show_page(&mut self, page: Page) {
-        let back = self.page.as_ref().map(|open| open.back).unwrap_or_default();
-        self.return_page = None;
-        self.page = Some(OpenPage { page, place: Place::default(), back });
+        let former = self.page.take();
+        let back = former.as_ref().map(|open| open.back).unwrap_or_default();
+        let below = match (&page, former) {
+            (Page::Keys(_), Some(OpenPage { page: Page::Keys(_), below, .. })) => below,
+            (Page::Keys(_), former) => former.map(Box::new),
+            _ => {
+                self.return_page = None;
+                None
+            }
+        };
+        self.page = Some(OpenPage { page, place: Place::default(), back, below });
     }
 
     /// Opens a page for a reply, with the keys if the person still waits for it; else the notice `late` names the verb that
@@ -96,13 +106,25 @@ impl App {
         self.say(Kind::Info, late)
     }
 
-    /// Closes the page; the line gets its keys, or the pane that had them before.
+    /// Closes the page. The page below a page of keys is shown again; else the line gets the keys, or the pane that had
+    /// them before.
     pub(super) fn close_page(&mut self) {
         let Some(open) = self.page.take() else { return };
+        if let Some(below) = open.below {
+            self.page = Some(*below);
+            return;
+        }
         if self.focus == Focus::Page {
             self.focus = open.back;
             // A key that was meant for the page decides nothing.
             self.inbox.changed();
+        }
+    }
+
+    /// Closes the page and the one that it covers.
+    pub(super) fn close_pages(&mut self) {
+        while self.page.is_some() {
+            self.close_page();
         }
     }
 
@@ -366,7 +388,7 @@ impl App {
     pub(super) fn page_follows(&mut self, effects: &[Effect]) {
         if effects.iter().any(Effect::gives_work) {
             self.return_page = None;
-            self.close_page();
+            self.close_pages();
         }
     }
 }

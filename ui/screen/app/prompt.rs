@@ -12,7 +12,7 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 impl App {
     pub(super) fn open_prompt(&mut self, purpose: Purpose) -> Vec<Effect> {
         if purpose == Purpose::Find {
-            self.close_page();
+            self.close_pages();
         }
         let text = if purpose == Purpose::Filter {
             self.tree.filter.text().to_owned()

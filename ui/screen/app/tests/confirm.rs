@@ -157,7 +157,9 @@ fn a_held_key_and_a_paste_never_confirm() {
         assert!(bench.msg(Msg::Paste("\r\np s".into())).is_empty(), "{name}");
         assert!(!bench.app.layers.is_empty(), "{name}");
         let newest = bench.app.composer.history.newest_first().next().map(|sent| sent.text.clone());
-        assert_eq!(newest.as_deref(), Some("\np s"), "{name}: the paste is not lost");
+        // The line of a rule takes it.
+        let kept = (!name.starts_with("rule")).then_some("\np s");
+        assert_eq!(newest.as_deref(), kept, "{name}: the paste is not lost");
     });
 }
 

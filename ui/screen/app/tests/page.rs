@@ -429,6 +429,26 @@ fn screen_120x40_help_in_the_tree() {
     insta::assert_snapshot!(bench.screen());
 }
 
+#[test]
+fn the_page_of_keys_gives_its_place_back_to_the_page_that_it_covers() {
+    for closes in [&["esc"] as &[&str], &["f1"]] {
+        let mut bench = Bench::new(vec![pod("tester", State::Idle)]);
+        bench.app.open_page(Page::Notices);
+        bench.press("f1");
+        let is_help =
+            |bench: &Bench| matches!(&bench.app.page, Some(OpenPage { page: Page::Keys(_), .. }));
+        assert!(is_help(&bench));
+        for key in closes {
+            bench.press(key);
+        }
+        let page = bench.app.page.as_ref().map(|open| &open.page);
+        assert!(matches!(page, Some(Page::Notices)), "{closes:?}: {page:?}");
+        bench.press("esc");
+        bench.press("esc");
+        assert!(bench.app.page.is_none(), "{closes:?}");
+    }
+}
+
 /// Goes to a place and opens its page of keys.
 const PLACES_WITH_KEYS: [(crate::screen::keys::Context, &[&str]); 7] = [
     (crate::screen::keys::Context::Composer, &[]),
@@ -520,13 +540,15 @@ fn a_pane_gets_the_keys_back_when_its_page_of_keys_closes() {
         for key in keys {
             bench.press(key);
         }
-        let before = (bench.app.focus, bench.app.layers.is_empty());
+        let state = |bench: &Bench| {
+            let page = bench.app.page.as_ref().map(|open| std::mem::discriminant(&open.page));
+            (bench.app.focus, bench.app.layers.is_empty(), page)
+        };
+        let before = state(&bench);
         bench.press("f1");
         bench.screen();
         bench.press("f1");
-        let now = (bench.app.focus, bench.app.layers.is_empty());
-        let before = (if before.0 == Focus::Page { Focus::Composer } else { before.0 }, before.1);
-        assert_eq!((now, bench.app.page.is_none()), (before, true), "{keys:?}");
+        assert_eq!(state(&bench), before, "{keys:?}");
     }
 }
 
