@@ -60,7 +60,7 @@ pub use linked_tree::repository_of;
 pub use new_repository::remotes;
 pub use overview::overview;
 pub use package::changed_package_scripts;
-pub use places::{Person, is_obeyed_by_name};
+pub use places::{Person, is_obeyed_by_name, variables as place_variables};
 pub use pod_storage::PodStorage;
 pub use pod_world::PodWorld;
 pub use process::{Process as KeptNetwork, is_ours};

@@ -84,6 +84,10 @@ pub struct ApprovalRequest {
     /// requests of earlier releases.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once_only: bool,
+    /// Whether no answer is written as a rule, although one that the person wrote allows it: a credential goes to programs
+    /// that may obey files of the Pod. False in requests of earlier releases.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answered_once: bool,
     /// The rule that an answer for the Pod or the subtree writes; none is written if [`ApprovalRequest::is_once_only`].
     pub rule: Pattern,
     /// Milliseconds since the Unix epoch.
@@ -127,6 +131,7 @@ impl ApprovalRequest {
             credentials: Vec::new(),
             scripts: Vec::new(),
             once_only: false,
+            answered_once: false,
             rule,
             since: 0,
             later: None,
@@ -181,9 +186,14 @@ impl ApprovalRequest {
         }
     }
 
-    /// Whether no rule may come from a decision: the command may run something else the next time, such as a script
-    /// that the Pod can change.
+    /// Whether no rule may come from a decision.
     pub fn is_once_only(&self) -> bool {
+        self.answered_once || self.has_no_rule()
+    }
+
+    /// Whether no rule allows it: the command may run something else the next time, such as a script that the Pod can
+    /// change.
+    pub fn has_no_rule(&self) -> bool {
         let has_scripts = !self.scripts.is_empty();
         self.once_only
             || self.question.is_some()

@@ -172,6 +172,7 @@ impl Run {
             credentials: draft.grant.credentials.clone(),
             scripts: draft.grant.scripts.clone(),
             once_only: draft.once_only,
+            answered_once: draft.answered_once,
             rule: draft.rule.clone(),
             since: now_ms(),
             later: None,

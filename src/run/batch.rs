@@ -288,6 +288,7 @@ impl Run {
         }
         if let Some(path) = grant.path.as_ref().filter(|_| !output.is_error) {
             self.add_instructions(path, &mut output).await;
+            output.cut(&self.context().credentials);
         }
         let bytes = output.content.as_ref().map_or(0, String::len);
         tracing::debug!(

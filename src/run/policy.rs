@@ -119,6 +119,7 @@ pub(crate) struct ApprovalDraft {
     pub(crate) reason: Option<String>,
     pub(crate) rule: Pattern,
     pub(crate) once_only: bool,
+    pub(crate) answered_once: bool,
     pub(crate) grant: Grant,
 }
 
@@ -134,6 +135,7 @@ impl ApprovalDraft {
             because: "your answer".into(),
             reason: None,
             once_only: true,
+            answered_once: false,
             grant: Grant::default(),
         }
     }

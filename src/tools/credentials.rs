@@ -4,7 +4,7 @@ use crate::config::dirs::Env;
 use crate::config::settings;
 use crate::files::{self, Limit, WorkspaceFiles};
 use crate::protocol::{Credential, OutsideAccess, OutsidePath};
-use crate::sandbox::{CommandView, Isolation, Level, Person};
+use crate::sandbox::{self, CommandView, Isolation, Level, Person};
 use crate::scope::Permission;
 use crate::text::SafeText;
 use crate::tools::outside::CommandNeeds;
@@ -25,8 +25,16 @@ const KNOWN_HOSTS: &str = ".ssh/known_hosts";
 const KNOWN_HOSTS_OF_MACHINE: &str = "/etc/ssh/ssh_known_hosts";
 const MOST_OF_HOSTS: u64 = 1024 * 1024;
 /// Variables with directories from which programs load code.
-const SEARCHED: [&str; 6] =
-    ["PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PERL5LIB", "RUBYLIB", "NODE_PATH"];
+const SEARCHED: [&str; 8] = [
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PERL5LIB",
+    "RUBYLIB",
+    "GEM_HOME",
+    "NODE_PATH",
+];
 
 /// What commands of a Pod may ask a person for, by name.
 #[derive(Clone, Default)]
@@ -46,13 +54,27 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
+/// Whether a variable may hold a secret value. Others name directories and files, such as KUBECONFIG, which stay hidden by
+/// that, or have a program start another one.
+pub fn is_value(variable: &str) -> bool {
+    let names_place = || sandbox::place_variables().any(|named| named == variable);
+    let starts = ["PATH", "HOME", "SHELL", "ENV", "BASH_ENV", AGENT];
+    let changes_git = variable.starts_with("GIT_")
+        && !["_TOKEN", "_PASSWORD", "_KEY"].iter().any(|end| variable.ends_with(end));
+    !starts.contains(&variable)
+        && !SEARCHED.contains(&variable)
+        && !variable.starts_with("LD_")
+        && !changes_git
+        && !names_place()
+}
+
 impl Credentials {
     /// Those of the settings, with values of this environment.
     pub fn of(settings: &BTreeMap<String, settings::Credential>, env: &Env) -> Self {
         let agent = env.get(AGENT).filter(|path| !path.is_empty()).map(PathBuf::from);
         let mut found = Self { agent, ..Self::default() };
         for (name, settings::Credential { env: variables, ssh_agent }) in settings {
-            for variable in variables {
+            for variable in variables.iter().filter(|variable| is_value(variable)) {
                 let Some(value) = env.get(variable).filter(|value| !value.is_empty()) else {
                     continue;
                 };
@@ -93,6 +115,12 @@ impl Credentials {
         if env.is_empty() && !ssh_agent {
             return Err(format!(
                 "needs {PREFIX}{name} gives nothing: [credential.{name}] in config.toml has neither env nor ssh_agent; tell the person"
+            ));
+        }
+        if let Some(variable) = env.iter().find(|variable| !is_value(variable)) {
+            return Err(format!(
+                "needs {PREFIX}{name} cannot be granted: {variable} names a place or changes how programs start, and is no \
+                 secret value; tell the person, who can name another variable in config.toml"
             ));
         }
         match self.unset(credential).next() {

@@ -51,6 +51,8 @@ pub struct CommandNeeds {
     pub handed: Vec<String>,
     /// Whether a command of git may find a repository whose settings the Pod can write.
     pub any_repository: bool,
+    /// Whether one of its programs may obey files that the Pod can write.
+    pub may_obey_the_pod: bool,
     /// Why no approval can grant this, as the model reads it.
     pub closed: Option<String>,
 }
@@ -64,9 +66,16 @@ pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
     let needs = input.needs();
     match found(ctx, &input) {
         Ok(found) => {
-            let Shown { scripts, may_run_another, handed, any_repository } =
+            let Shown { scripts, may_run_another, handed, any_repository, may_obey_the_pod } =
                 scripts::of_line(&ctx.canonical(), &input.command);
-            CommandNeeds { scripts, may_run_another, handed, any_repository, ..found }
+            CommandNeeds {
+                scripts,
+                may_run_another,
+                handed,
+                any_repository,
+                may_obey_the_pod,
+                ..found
+            }
         }
         Err(why) => CommandNeeds { needs, closed: Some(why), ..CommandNeeds::default() },
     }

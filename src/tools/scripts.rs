@@ -67,14 +67,19 @@ pub struct Shown {
     pub handed: Vec<String>,
     /// Whether a command of git may find a repository whose settings the Pod can write.
     pub any_repository: bool,
+    /// Whether a program of the line may obey files that the Pod can write. Only a command of git is known not to, which
+    /// finds a guarded repository in the current directory and reaches a remote of it or an address.
+    pub may_obey_the_pod: bool,
 }
 
 /// The scripts of a command line. Reads the disk.
 pub fn of_line(ctx: &Context, line: &str) -> Shown {
     let mut search = Search::new(ctx, stays(line));
     search.may_run_another = shell::read(line).is_err();
+    let mut may_obey_the_pod = !line.starts_with("git ");
     for words in shell::named_commands(line) {
         search.command(&words);
+        may_obey_the_pod |= !search.obeys_the_person(&words);
         search.names_a_program(&words);
         search.repository(&words);
     }
@@ -85,7 +90,7 @@ pub fn of_line(ctx: &Context, line: &str) -> Shown {
         found.flat_map(|(path, held)| hashed(path, *held)).chain(further).collect();
     let may_run_another = search.may_run_another || !scripts.is_empty();
     let Search { handed, any_repository, .. } = search;
-    Shown { scripts, may_run_another, handed, any_repository }
+    Shown { scripts, may_run_another, handed, any_repository, may_obey_the_pod }
 }
 
 /// The hash of a script, and the mark that it is not held.
@@ -293,6 +298,26 @@ impl<'a> Search<'a> {
         let near: Vec<String> =
             words.into_iter().filter(|word| !known.contains(word) && is_near(word)).collect();
         self.handed.extend(near);
+    }
+
+    /// Whether these words start git in a guarded repository, with one of its remotes or an address, and nothing in them
+    /// names other settings.
+    fn obeys_the_person(&self, words: &[Option<String>]) -> bool {
+        let is_git = words.first().is_some_and(|word| word.as_deref() == Some("git"));
+        let (Some(command), Some(git)) = (shell::git_command(words), self.guarded_repository())
+        else {
+            return false;
+        };
+        let GitCommand { must_spell: 0, finds_repository: true, remotes: Some(named) } = command
+        else {
+            return false;
+        };
+        let known = remotes(&git);
+        let is_far = |word: &String| is_far(word) && !self.is_directory(word);
+        is_git
+            && words.iter().all(Option::is_some)
+            && !(named.is_empty() && known.is_empty())
+            && named.iter().all(|word| known.contains(word) || is_far(word))
     }
 
     /// The `.git` in each of the possible current directories, if its configuration is guarded. A directory without one

@@ -158,6 +158,13 @@ fn a_credential_that_cannot_be_given_is_refused_without_asking_anybody() {
 #[test]
 fn a_request_says_what_its_command_gets_and_a_rule_of_the_pod_covers_this_line_alone() {
     let Some(bench) = bench() else { return };
+    for arguments in
+        [&["init", "-q"] as &[&str], &["remote", "add", "origin", "https://127.0.0.1:9/x"]]
+    {
+        let mut git = std::process::Command::new("git");
+        let status = git.args(arguments).current_dir(bench.ws()).status().expect("git");
+        assert!(status.success(), "{arguments:?}");
+    }
     let model = bench.model();
     let mut child = bench.command(&["--no-ui", "--yes", "--ask", "wait", "--model", &model]);
     child.env("GH_TOKEN", TOKEN);
@@ -171,23 +178,25 @@ fn a_request_says_what_its_command_gets_and_a_rule_of_the_pod_covers_this_line_a
     let all = "gives the credential github (the variable GH_TOKEN), to this command only";
     assert_eq!(gives.trim(), all);
     let ways = lines.next().expect("how it is decided");
-    assert!(
-        ways.contains("needs the credential github") && ways.contains(":allow 1 pod"),
-        "{ways}"
-    );
+    assert!(ways.contains("needs the credential github") && !ways.contains(" pod"), "{ways}");
+    writeln!(input, ":allow 1 pod").expect("an open input");
+    lines.find(|line| line.contains("once")).expect("no rule for what may obey the Pod");
+    writeln!(input, ":allow 1\npush git ls-remote origin").expect("an open input");
+    lines.find(|line| line.contains(" asks: Bash git ls-remote origin")).expect("a request");
+    let ways = lines.find(|line| line.contains(":allow 2 pod")).expect("a rule is offered");
     assert!(!ways.contains("tree"), "{ways}");
-    writeln!(input, ":allow 1 tree").expect("an open input");
+    writeln!(input, ":allow 2 tree").expect("an open input");
     lines.find(|line| line.contains("and not to everything below it")).expect("a refusal");
-    writeln!(input, ":allow 1 pod {}", allow("printenv *")).expect("an open input");
+    writeln!(input, ":allow 2 pod {}", allow("git ls-remote *")).expect("an open input");
     lines.find(|line| line.contains("does not allow the call")).expect("a refusal");
-    writeln!(input, ":allow 1 pod\npush printenv GH_TOKEN\npush printenv GH_TOKEN LANG")
+    writeln!(input, ":allow 2 pod\npush git ls-remote origin\npush git ls-remote --tags origin")
         .expect("an open input");
-    let next = lines.find(|line| line.starts_with("[2] ")).expect("another request");
-    assert!(next.contains("LANG"), "the same line is not asked about again: {next}");
-    writeln!(input, ":deny 2").expect("an open input");
+    let next = lines.find(|line| line.starts_with("[3] ")).expect("another request");
+    assert!(next.contains("--tags"), "the same line is not asked about again: {next}");
+    writeln!(input, ":deny 3").expect("an open input");
     drop(input);
     std::thread::spawn(move || lines.for_each(drop));
     let done = bench.finish(child);
-    assert_eq!(done.out.matches("[credential github]").count(), 2, "{done:?}");
+    assert_eq!(done.out.matches("[credential github]").count(), 1, "{done:?}");
     assert!(!done.out.contains(TOKEN), "{done:?}");
 }

@@ -381,6 +381,7 @@ fn approval() -> ApprovalRequest {
         credentials: vec![],
         scripts: vec![],
         once_only: false,
+        answered_once: false,
         rule: pattern(),
         since: 7,
         later: None,

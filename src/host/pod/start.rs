@@ -362,8 +362,10 @@ pub(crate) fn command_env(settings: &Settings, offered: &Env) -> Env {
     let pass = &settings.shell.pass;
     let mut env = crate::sandbox::command_env(offered, pass);
     let keys = crate::config::catalogue::Catalogue::with(settings).key_variables();
-    let of_credential =
-        |name: &String| settings.credential.values().any(|one| one.env.contains(name));
+    let of_credential = |name: &String| {
+        tools::may_be_a_credential(name)
+            && settings.credential.values().any(|one| one.env.contains(name))
+    };
     env.retain(|name, _| (pass.contains(name) || !keys.contains(name)) && !of_credential(name));
     env
 }

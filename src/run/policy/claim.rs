@@ -23,6 +23,8 @@ pub(super) struct Claim {
     pub(super) details: Option<String>,
     /// What runs in the background beside a command with needs or approved scripts.
     pub(super) beside: Option<String>,
+    /// Whether no answer to its request is a rule: a credential would go to programs that may obey files of the Pod.
+    pub(super) answered_once: bool,
 }
 
 impl Claim {
@@ -67,6 +69,8 @@ pub(super) fn claim(
         }
         Seen::Plain | Seen::Path(_) => (false, Vec::new(), false),
     };
+    let answered_once = matches!(&seen, Seen::Command(command)
+        if !command.credentials.is_empty() && command.may_obey_the_pod);
     let grant = match seen {
         Seen::Plain => Grant::default(),
         Seen::Path(Touch { path, lacks, needs, .. }) => {
@@ -104,14 +108,14 @@ pub(super) fn claim(
         texts,
         arguments,
     };
-    Claim { subject, grant, because, reason, details, beside: None }
+    Claim { subject, grant, because, reason, details, beside: None, answered_once }
 }
 
 /// The call of an approval request, as policy sees it.
 pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     let word = |need: Need| approval.needs().any(|word| word == need.word()).then(|| need.word());
     let needs = Need::ALL.into_iter().filter_map(word).collect();
-    let once_only = approval.is_once_only();
+    let once_only = approval.has_no_rule();
     let credentials = names_of(&approval.credentials);
     let ApprovalRequest { tool, action, outside, scripts, arguments, .. } = approval.clone();
     // The action of a request of an earlier release is one of several arguments of an external tool.

@@ -72,7 +72,7 @@ fn paths<'a>(scripts: impl Iterator<Item = &'a ScriptHash>) -> Option<String> {
 }
 
 fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
-    let Claim { subject, grant, because: own, reason, details, beside } = claim;
+    let Claim { subject, grant, because: own, reason, details, beside, answered_once } = claim;
     let mut because = match own {
         Some(own) if own != because => format!("{because}; {own}"),
         _ => because,
@@ -116,6 +116,7 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
         reason,
         rule,
         once_only,
+        answered_once,
         grant,
     };
     Decision::NeedsApproval(Box::new(draft))

@@ -535,6 +535,11 @@ fn a_credential_is_given_by_a_rule_that_names_it_and_the_line_to_the_letter_and_
         assert_eq!(decided(&own, push, change), [false; 3]);
     }
     assert!(asked(push, changes[1]).once_only);
+    // A person who writes the rule knows the programs; an answer to a request writes none for them.
+    let obeys: fn(&mut CommandNeeds) = |needs| needs.may_obey_the_pod = true;
+    assert!(asked(push, obeys).answered_once && !asked(push, obeys).once_only);
+    assert!(!asked(push, stays).answered_once);
+    assert_eq!(decided(&own, push, obeys), [true, true, false]);
 
     // A default allows nothing of it, and a rule may deny one credential or all.
     let user = Permissions { default: Some(Action::Allow), rule: vec![] };

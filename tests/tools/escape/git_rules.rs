@@ -304,3 +304,40 @@ fn a_wildcard_for_git_counts_only_in_a_repository_that_a_person_gave_to_the_pod(
     std::os::unix::fs::symlink("x", sub.join(".git")).unwrap();
     assert!(any(&cell, "git status").0);
 }
+
+#[test]
+fn only_git_in_a_repository_of_the_person_and_with_its_remotes_is_known_not_to_obey_the_pod() {
+    let cell = Cell::new();
+    let ws = cell.path("ws");
+    git(&ws, &["init", "-q"]);
+    git(&ws, &["init", "-q", "sub"]);
+    git(&ws, &["init", "-q", "--bare", "bare.git"]);
+    git(&ws, &["remote", "add", "origin", "https://example.org/x"]);
+    for (line, may) in [
+        ("git push", false),
+        ("git push -u origin main", false),
+        ("git fetch https://example.org/y main", false),
+        ("git -C sub push origin main", true),
+        ("git --git-dir=sub/.git push origin main", true),
+        ("GIT_DIR=sub/.git git push origin main", true),
+        ("git -c core.hooksPath=sub push origin main", true),
+        ("git push ./bare.git main", true),
+        ("git push bare.git", true),
+        ("git push file:///tmp/x main", true),
+        ("git push --receive-pack=./x origin main", true),
+        ("git push $remote main", true),
+        ("git status", true),
+        ("cd sub && git push origin main", true),
+        ("git push origin main && npm publish", true),
+        ("git push origin main; gh pr create --fill", true),
+        ("git push origin main | ./x", true),
+        ("gh pr create --fill", true),
+        ("npm publish", true),
+        ("env git push origin main", true),
+        ("printenv GH_TOKEN", true),
+    ] {
+        let arguments = json!({ "command": line }).to_string();
+        let found = command_needs(&arguments, &cell.bench.ctx);
+        assert_eq!(found.may_obey_the_pod, may, "{line}");
+    }
+}

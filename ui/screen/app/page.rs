@@ -71,7 +71,9 @@ impl App {
     /// Gives the keys to the page until it is closed; then `back` gets them.
     fn give_keys_to_page(&mut self, back: Focus) {
         self.forget_requests();
-        if let Some(open) = self.page.as_mut().filter(|_| back != Focus::Page) {
+        if let Some(open) = &mut self.page
+            && (back != Focus::Page || open.below.is_some())
+        {
             open.back = back;
         }
         self.focus = Focus::Page;
@@ -110,10 +112,7 @@ impl App {
     /// them before.
     pub(super) fn close_page(&mut self) {
         let Some(open) = self.page.take() else { return };
-        if let Some(below) = open.below {
-            self.page = Some(*below);
-            return;
-        }
+        self.page = open.below.map(|below| *below);
         if self.focus == Focus::Page {
             self.focus = open.back;
             // A key that was meant for the page decides nothing.

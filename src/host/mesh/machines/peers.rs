@@ -432,6 +432,7 @@ fn card(pair: &MachinePeer) -> ApprovalRequest {
         action: pair.pod.to_string(),
         because,
         once_only: true,
+        answered_once: false,
         since: pair.since,
         ..ApprovalRequest::new(pair.id.clone(), pair.pod.clone(), PEER, rule)
     }

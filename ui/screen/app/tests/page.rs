@@ -443,7 +443,7 @@ fn the_page_of_keys_gives_its_place_back_to_the_page_that_it_covers() {
         }
         let page = bench.app.page.as_ref().map(|open| &open.page);
         assert!(matches!(page, Some(Page::Notices)), "{closes:?}: {page:?}");
-        bench.press("esc");
+        bench.wait(1_000);
         bench.press("esc");
         assert!(bench.app.page.is_none(), "{closes:?}");
     }
