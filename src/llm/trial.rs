@@ -122,6 +122,8 @@ async fn list_models(
     let address = Url::parse(&address).map_err(bad)?;
     let mut who = who(model, key)?;
     who.url = url::shown(address.as_str()).to_owned();
+    // A trial gives its own advice.
+    who.remedy = None;
     if is_typed {
         who.key = "this key".into();
     }
