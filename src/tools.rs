@@ -62,7 +62,7 @@ use tokio_util::sync::CancellationToken;
 pub use attachment::{Attachment, attachment};
 pub use bash::{CommandTime, in_background, needless, run_without_call, succeeded};
 pub use command_sheet::command_sheet;
-pub use credentials::{Credentials, is_value as may_be_a_credential};
+pub use credentials::{Credentials, may_be_a_credential};
 pub use guard::{CHANGES_GIT, purpose};
 pub use outside::{CommandNeeds, command_needs};
 pub use path_threads::PathThreads;
@@ -547,7 +547,7 @@ impl Output {
     }
 
     /// Takes the values of credentials out.
-    pub(crate) fn cut(&mut self, credentials: &Credentials) {
+    fn cut(&mut self, credentials: &Credentials) {
         self.summary = credentials.cut_text(std::mem::take(&mut self.summary));
         self.content = self.content.take().map(|text| credentials.cut_text(text));
     }

@@ -189,6 +189,9 @@ pub struct Call {
     pub body: Vec<u8>,
 }
 
+/// The variables that lead requests by https through a proxy; the first one that is set counts.
+pub const HTTPS_PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+
 /// Who is asked, for the sentences about it.
 #[derive(Clone, Debug)]
 pub struct Who {

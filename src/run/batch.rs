@@ -288,7 +288,6 @@ impl Run {
         }
         if let Some(path) = grant.path.as_ref().filter(|_| !output.is_error) {
             self.add_instructions(path, &mut output).await;
-            output.cut(&self.context().credentials);
         }
         let bytes = output.content.as_ref().map_or(0, String::len);
         tracing::debug!(
@@ -324,6 +323,7 @@ impl Run {
         // Paths that do not answer have none.
         let Ok((text, marks)) = self.setup.path_threads.run(look).await else { return };
         if !text.is_empty() {
+            let text = self.context().credentials.cut_text(text);
             output.content.get_or_insert_default().push_str(&text);
             output.files.extend(marks);
         }

@@ -36,7 +36,7 @@ const SEARCHED: [&str; 8] = [
     "NODE_PATH",
 ];
 
-/// What commands of a Pod may ask a person for, by name.
+/// The credentials that commands of a Pod may ask for, each by its name.
 #[derive(Clone, Default)]
 pub struct Credentials {
     all: BTreeMap<String, Credential>,
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Credentials {
 
 /// Whether a variable may hold a secret value. Others name directories and files, such as KUBECONFIG, which stay hidden by
 /// that, or have a program start another one.
-pub fn is_value(variable: &str) -> bool {
+pub fn may_be_a_credential(variable: &str) -> bool {
     let names_place = || sandbox::place_variables().any(|named| named == variable);
     let starts = ["PATH", "HOME", "SHELL", "ENV", "BASH_ENV", AGENT];
     let changes_git = variable.starts_with("GIT_")
@@ -69,12 +69,12 @@ pub fn is_value(variable: &str) -> bool {
 }
 
 impl Credentials {
-    /// Those of the settings, with values of this environment.
+    /// The credentials of the settings, with their values in this environment.
     pub fn of(settings: &BTreeMap<String, settings::Credential>, env: &Env) -> Self {
         let agent = env.get(AGENT).filter(|path| !path.is_empty()).map(PathBuf::from);
         let mut found = Self { agent, ..Self::default() };
         for (name, settings::Credential { env: variables, ssh_agent }) in settings {
-            for variable in variables.iter().filter(|variable| is_value(variable)) {
+            for variable in variables.iter().filter(|variable| may_be_a_credential(variable)) {
                 let Some(value) = env.get(variable).filter(|value| !value.is_empty()) else {
                     continue;
                 };
@@ -89,7 +89,7 @@ impl Credentials {
         found
     }
 
-    /// Those of a call, by their names; the error is a sentence for the model.
+    /// The credentials of these names, if a call can get them; the error is a sentence for the model.
     pub fn find(&self, names: &[String], ctx: &Context) -> Result<Vec<Credential>, String> {
         let is_apart = ctx.isolation == Isolation::Namespaces && ctx.landlock > 0;
         if let (Some(name), false) = (names.first(), is_apart) {
@@ -117,7 +117,7 @@ impl Credentials {
                 "needs {PREFIX}{name} gives nothing: [credential.{name}] in config.toml has neither env nor ssh_agent; tell the person"
             ));
         }
-        if let Some(variable) = env.iter().find(|variable| !is_value(variable)) {
+        if let Some(variable) = env.iter().find(|variable| !may_be_a_credential(variable)) {
             return Err(format!(
                 "needs {PREFIX}{name} cannot be granted: {variable} names a place or changes how programs start, and is no \
                  secret value; tell the person, who can name another variable in config.toml"
@@ -159,7 +159,7 @@ impl Credentials {
         }
     }
 
-    /// Puts the values of granted ones into the environment of a command. Programs are then searched for only where the Pod
+    /// Puts the values of the granted credentials into the environment of a command. Programs are then searched for only where the Pod
     /// cannot put another one of the same name.
     pub fn give(&self, needs: &CommandNeeds, view: &CommandView, env: &mut Env) {
         let CommandNeeds { credentials: granted, agent, .. } = needs;
@@ -232,7 +232,7 @@ pub fn known_hosts(ctx: &Context) -> (PathBuf, String) {
 
 /// Whether a directory of programs is one that the Pod cannot write.
 fn is_kept(dir: &Path, view: &CommandView) -> bool {
-    let real = crate::files::canonical(dir);
+    let real = files::canonical(dir);
     let is_of_pod = |dir: &Path| dir.starts_with(TMP) || view.level(dir) == Level::Write;
     dir.is_absolute() && ![dir, real.as_deref().unwrap_or(dir)].into_iter().any(is_of_pod)
 }

@@ -51,7 +51,7 @@ impl Secrets {
         let mut cut = self.cut();
         let mut bytes = cut.push(text.as_bytes());
         bytes.extend(cut.finish());
-        // A mark stands in the place of whole characters.
+        // A mark replaces whole characters, so the bytes are still a text.
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
@@ -68,7 +68,7 @@ pub struct SecretCut {
     secrets: Arc<Vec<Secret>>,
     /// Whether a secret begins with this byte.
     begins: [bool; 256],
-    /// The end of what came so far, if a secret may begin there.
+    /// The last bytes that came, kept back because a secret may begin in them.
     held: Vec<u8>,
 }
 

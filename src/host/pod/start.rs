@@ -363,8 +363,8 @@ pub(crate) fn command_env(settings: &Settings, offered: &Env) -> Env {
     let mut env = crate::sandbox::command_env(offered, pass);
     let keys = crate::config::catalogue::Catalogue::with(settings).key_variables();
     let of_credential = |name: &String| {
-        tools::may_be_a_credential(name)
-            && settings.credential.values().any(|one| one.env.contains(name))
+        settings.credential.values().any(|one| one.env.contains(name))
+            && tools::may_be_a_credential(name)
     };
     env.retain(|name, _| (pass.contains(name) || !keys.contains(name)) && !of_credential(name));
     env

@@ -80,8 +80,8 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
     Ok(Event::Created { info })
 }
 
-/// Plans a working tree in which the Pod works instead of the workspace, whose rules go on to count. Returns the name of the
-/// Pod, which is kept free meanwhile.
+/// Plans a working tree, in which the Pod works instead of the workspace. The rules of the workspace still apply. Returns
+/// the name of the Pod, which no other Pod can take while the tree is planned.
 async fn in_worktree(
     plan: &mut Plan,
     asked: NewWorktree,

@@ -2,7 +2,7 @@
 
 use crate::config::url::is_loopback;
 use crate::llm::Failure;
-use crate::llm::http::Who;
+use crate::llm::http::{HTTPS_PROXIES, Who};
 use crate::llm::retry::passing_status;
 use crate::llm::wire::{at, is_too_long, text, upstream_error};
 use crate::text::SafeText;
@@ -66,7 +66,7 @@ pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) 
 /// The variable that leads requests to this address through a proxy, unless NO_PROXY excepts it.
 fn proxy_variable(who: &Who) -> Option<&'static str> {
     let names = match who.url.starts_with("https:") {
-        true => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+        true => HTTPS_PROXIES,
         false => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
     };
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());

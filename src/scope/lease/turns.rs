@@ -81,8 +81,8 @@ impl LeaseTable {
         }
         let mut kept: Vec<(String, Rule)> = Vec::new();
         for other in writers {
-            let lent = self.writes(&other).into_iter().filter(|rule| self.is_lent(&other, rule));
-            kept.extend(lent.filter_map(|rule| Some((other.clone(), region.shared(&rule)?))));
+            let lent = self.lent_writes(&other).filter_map(|rule| region.shared(&rule));
+            kept.extend(lent.map(|rule| (other.clone(), rule)));
         }
         let all: Vec<Rule> = kept.iter().map(|(_, rule)| rule.clone()).collect();
         kept.retain(|(_, rule)| !all.iter().any(|wider| wider != rule && wider.contains(rule)));
@@ -135,7 +135,12 @@ impl LeaseTable {
 
     /// Whether another Pod lent what this one writes in a region: no turn of a third one ends that.
     pub fn was_lent(&self, key: &str, region: &Rule) -> bool {
-        self.writes(key).iter().any(|rule| rule.overlaps(region) && self.is_lent(key, rule))
+        self.lent_writes(key).any(|rule| rule.overlaps(region))
+    }
+
+    /// The rules by which a Pod writes what another one lent it.
+    fn lent_writes(&self, key: &str) -> impl Iterator<Item = Rule> {
+        self.writes(key).into_iter().filter(move |rule| self.is_lent(key, rule))
     }
 
     fn is_below(&self, key: &str, above: &str) -> bool {

@@ -13,6 +13,7 @@ use yoi::config::url::BadUrl;
 use yoi::config::{
     Catalogue, KeySource, Keys, ModelChoice, Settings, Workspace, WorkspaceSettings,
 };
+use yoi::llm::http::HTTPS_PROXIES;
 
 const ABOUT: &str = "model";
 /// How long the servers on this machine may take together; each has 300 ms.
@@ -162,8 +163,7 @@ async fn key_commands(settings: &Settings, env: &Env) -> Vec<Finding> {
 }
 
 fn proxy(env: &Env) -> Option<Finding> {
-    let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-    let (name, value) = names.iter().find_map(|name| Some((name, var(env, name)?)))?;
+    let (name, value) = HTTPS_PROXIES.iter().find_map(|name| Some((name, var(env, name)?)))?;
     let host = value.rsplit_once('@').map_or(value, |(_, host)| host);
     Some(Finding::ok(ABOUT, "proxy", format!("{name} leads to {host}")))
 }

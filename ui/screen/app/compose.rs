@@ -4,7 +4,7 @@ use crate::screen::app::{App, Asked, Effect, Focus, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, pressed};
 use crate::screen::notice::Kind;
 use crate::screen::pane::actionbar::Purpose;
-use crate::screen::pane::composer::{Files, Message, dropped_images};
+use crate::screen::pane::composer::{Files, Message, dropped_images, pasted};
 use crate::screen::pick_list::PickList;
 use crate::verb::words;
 use crossterm::event::{KeyEvent, KeyEventKind};
@@ -89,8 +89,7 @@ impl App {
         self.forget_requests();
         if let Some(Layer::Confirm(_)) = self.layers.top() {
             self.layers.disturbed(self.now);
-            let text = text.replace("\r\n", "\n").replace('\r', "\n");
-            self.composer.history.keep(&Message::plain(&text), self.now);
+            self.composer.history.keep(&Message::plain(&pasted(text)), self.now);
             let said = "what you pasted is in the history · {composer history-search} finds it";
             return self.say(Kind::Info, self.keymap.with_keys(said));
         }

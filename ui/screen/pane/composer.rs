@@ -16,7 +16,7 @@ mod history;
 mod saved;
 
 pub use complete::{Accepted, Files, Found};
-pub use draft::{Draft, Message};
+pub use draft::{Draft, Message, pasted};
 pub use draw::View;
 pub use history::{History, Sent};
 pub use saved::SavedDraft;

@@ -19,6 +19,11 @@ const CHIP_LINES: usize = 10;
 /// Marks the cell of the cursor while the draft is painted; no other cell of the screen blinks.
 pub const CARET: Modifier = Modifier::RAPID_BLINK;
 
+/// A pasted text with the line ends of a draft. Terminals send a carriage return for each.
+pub fn pasted(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 /// A text being written.
 #[derive(Clone)]
 pub struct Draft {
@@ -246,7 +251,7 @@ impl Draft {
     /// Inserts pasted text, as a chip when it is long: then `id` is its number, or the next free one
     /// when this draft has that already. Gives back the number that was used.
     pub fn paste(&mut self, text: &str, id: u32) -> Option<u32> {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let text = pasted(text);
         let lines = text.lines().count();
         if text.len() <= CHIP_BYTES && lines <= CHIP_LINES {
             self.text.insert_str(&text);
