@@ -194,6 +194,8 @@ async fn a_last_note_is_written_before_the_program_ends_also_after_a_signal_or_w
         };
         if host_ends_first {
             host.abort();
+            let ended = async { while client.step().await.is_ok() {} };
+            tokio::time::timeout(PATIENCE, ended).await.expect("the client learns it");
         }
         let left = tokio::time::timeout(PATIENCE, client.leave(&result));
         let read_late = async {
