@@ -17,6 +17,7 @@ pub mod command;
 pub mod context;
 pub mod state;
 pub mod wait;
+pub mod matter;
 pub mod now;
 pub mod why;
 

@@ -5,6 +5,8 @@
 mod agents;
 /// Which approval requests are equal.
 pub mod equal;
+/// What waits for a person.
+pub mod inbox;
 /// What of a Pod is for a person to see to.
 mod matter;
 /// The mistakes in the settings.

@@ -699,6 +699,21 @@ impl Refusal {
         Self::new(ErrorCode::InvalidRequest, message)
     }
 
+    /// A run goes on, and the request needs a Pod that rests. Programs compare this text and the next two.
+    pub fn already_running() -> Self {
+        Self::new(ErrorCode::AlreadyRunning, "Pod is already executing a turn")
+    }
+
+    /// No run goes on that the request could end.
+    pub fn not_running() -> Self {
+        Self::new(ErrorCode::NotRunning, "Pod is not running")
+    }
+
+    /// No run waits to be continued.
+    pub fn not_paused() -> Self {
+        Self::new(ErrorCode::NotPaused, "Pod is not paused")
+    }
+
     /// The runtime could not do it.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Internal, message)

@@ -6,14 +6,18 @@ use crate::headless::exit::{Exit, Failure};
 use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
-use crate::verb::spell::spell;
+use crate::verb::spell::{spell, worded};
+use crate::wording::matter::{By, Step};
 use crate::wording::rule::{limit, once_only, only_for_pods};
-use crate::wording::{question, scope};
+use crate::wording::{matter, question, scope};
 use std::collections::BTreeSet;
 use std::slice::from_ref;
-use yoi::client::family::equal;
+use yoi::client::family::inbox::{self, Item};
+use yoi::client::family::{Family, Matter, equal};
 use yoi::config::policy::matches;
-use yoi::protocol::{Action, ApprovalRequest, Credential, Pattern, PodName, Question, Verdict};
+use yoi::protocol::{
+    Action, ApprovalRequest, Credential, Pattern, PodInfo, PodName, Question, Verdict,
+};
 use yoi::run::is_about_a_server;
 use yoi::run::policy::subject_of;
 use yoi::text::{SafeText, shell_quoted};
@@ -38,6 +42,8 @@ pub struct Inbox {
     refused: Option<String>,
 }
 
+/// The most characters of what a Pod is about.
+const ABOUT: usize = 200;
 /// Why a question has no answer without a person.
 const NO_PERSON: &str = "no person is here to answer";
 
@@ -221,21 +227,24 @@ impl Inbox {
         }
     }
 
-    /// All undecided requests, equal ones together, as a person reads them and decides them in this way: only lines of
-    /// one conversation share numbers.
-    pub fn listed(&mut self, open: &[ApprovalRequest], way: Way) -> Vec<String> {
+    /// What waits for a person, equal requests together, as it is read and decided in this way: only lines of one
+    /// conversation share numbers.
+    pub fn listed(&mut self, family: &Family, way: Way) -> Vec<String> {
         if way == Way::Input {
             self.numbers.list_begins();
         }
         let mut name = |request: &ApprovalRequest| match way {
             Way::Input => self.numbers.show(&request.id).to_string(),
-            _ => name_of(request, open).to_owned(),
+            _ => name_of(request, family.approvals()).to_owned(),
         };
-        let named = |group: Vec<&ApprovalRequest>| {
-            let names: Vec<String> = group.iter().map(|request| name(request)).collect();
-            shown(&names, &group, way)
+        let text = |item: Item<'_>| match item {
+            Item::Approval(group) => {
+                let names: Vec<String> = group.iter().map(|request| name(request)).collect();
+                shown(&names, &group, way)
+            }
+            Item::Pod(info, matter) => of_pod(info, matter, family, way),
         };
-        equal::grouped(open).into_iter().map(named).collect()
+        inbox::items(family).into_iter().map(text).collect()
     }
 
     /// From now on requests are numbered for a person at a terminal.
@@ -368,6 +377,27 @@ fn of_question(name: &str, request: &ApprovalRequest, asked: &Question, way: Way
     )
 }
 
+/// A Pod without a request: why it waits and what it is about, then what can be done about it.
+fn of_pod(info: &PodInfo, matter: Matter, family: &Family, way: Way) -> String {
+    let said = |text: String| match matter {
+        Matter::Needs | Matter::Failed => worded(&text, way, family, Some(&info.name)),
+        // A model wrote these.
+        Matter::InCircles | Matter::Finished => text,
+    };
+    let why = said(matter::why(info, matter, family));
+    let about = matter::about(info, matter).filter(|about| !about.is_empty());
+    let about = about.map(|about| format!(": {}", SafeText::brief(said(about), ABOUT)));
+    let typed = |step: Step| match step.by {
+        By::Verb(line) => spell(&line, way),
+        By::Message(text) => spell(&format!("send {} {}", info.name, shell_quoted(text)), way),
+    };
+    let mut steps: Vec<String> =
+        matter::steps(&Item::Pod(info, matter)).into_iter().map(typed).collect();
+    steps.push(spell(&format!("explain {}", info.name), way));
+    let about = about.unwrap_or_default();
+    format!("{}: {}{about}\n    {}", family.path(info), spelled(&why), steps.join(", "))
+}
+
 /// The request of an MCP client.
 fn of_client(
     name: &str,
@@ -405,6 +435,7 @@ mod tests {
     use std::ops::{Deref, DerefMut};
     use std::path::Path;
     use yoi::client::family::Family;
+    use yoi::protocol::{CircleKind, Circling, State};
     use yoi::protocol::{Event, Method, ScriptHash};
 
     /// An inbox over the requests of a family.
@@ -424,7 +455,7 @@ mod tests {
         }
 
         fn listed(&mut self, way: Way) -> Vec<String> {
-            self.inbox.listed(self.family.approvals(), way)
+            self.inbox.listed(&self.family, way)
         }
     }
 
@@ -691,6 +722,51 @@ mod tests {
         assert_eq!(given(&mut inbox, "allow", Way::Command), Err(unnamed));
         let question = "always allow Bash+network: cargo fetch for bob and its children?";
         assert_eq!(given(&mut inbox, "allow baaaaaa1 tree", Way::Shell), Err(question.to_owned()));
+    }
+
+    #[test]
+    fn pods_without_a_request_are_listed_with_what_can_be_done_in_the_order_of_the_screen() {
+        let mut inbox = inbox(vec![], Unanswered::Wait);
+        let pod = crate::screen::app::tests::pod;
+        let because =
+            |name, state, why: &str| PodInfo { why: Some(why.into()), ..pod(name, state) };
+        let circling = Circling {
+            kind: CircleKind::Failure,
+            times: 6,
+            call: "Bash :resume bob \x1b[2J".into(),
+            since: 0,
+        };
+        let done = PodInfo {
+            unseen: true,
+            activity: Some("**all** green".into()),
+            ..pod("done", State::Idle)
+        };
+        let pods = vec![
+            done,
+            PodInfo { circling: Some(circling), ..pod("round", State::Running) },
+            PodInfo {
+                parent: Some(name("round")),
+                ..because("kid", State::Failed, "HTTP 500: try :resume")
+            },
+            because("keyless", State::NeedsYou, "no key for x: see :inbox"),
+            pod("calm", State::Idle),
+        ];
+        inbox.family.replace(pods, Vec::new(), vec![approval("000001", "asker")]);
+        let listed = inbox.listed(Way::Shell);
+        assert!(listed[0].starts_with("[000001] asker asks"), "{listed:?}");
+        assert_eq!(
+            listed[1..],
+            [
+                "keyless: no key for x: see `yoi inbox`\n    `yoi explain keyless`",
+                "round: same failure 6×: Bash :resume bob \\x1b[2J\n    `yoi send round 'You do the same again and again \
+             with the same outcome: say what blocks you, or try another way.'`, `yoi pause round`, `yoi stop round`, \
+             `yoi explain round`",
+                "done: done, not seen: all green\n    `yoi explain done`",
+            ]
+        );
+        assert!(
+            inbox.listed(Way::Input)[1].ends_with("no key for x: see :inbox\n    :explain keyless")
+        );
     }
 
     #[test]

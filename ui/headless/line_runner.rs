@@ -472,11 +472,11 @@ pub fn without_model(info: &PodInfo, opening: &Opening) -> Option<Failure> {
 }
 
 fn list_inbox(client: &mut LineClient, way: Way) {
-    let questions = client.inbox.listed(client.family.approvals(), way);
-    if questions.is_empty() {
+    let items = client.inbox.listed(&client.family, way);
+    if items.is_empty() {
         client.printer.note("nothing needs you");
     }
-    questions.iter().for_each(|question| client.printer.data(question));
+    items.iter().for_each(|item| client.printer.data(item));
 }
 
 /// Rows of text and help; the help stands in one column.

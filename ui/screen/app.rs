@@ -443,6 +443,7 @@ impl App {
         Sources {
             pods: pods().map(|info| (info.name.to_string(), word(info))).collect(),
             at_rest: at_rest.map(|info| info.name.to_string()).collect(),
+            selected: self.selected().map(ToString::to_string),
             selectors: targets::selectors(&self.family),
             agents: self.known_agents(),
             models: self.setup.models.clone(),

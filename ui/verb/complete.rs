@@ -12,6 +12,8 @@ use yoi::text::verb_word;
 
 /// The verbs that have no effect on a stopped Pod.
 const OF_LIVE_PODS: [&str; 3] = ["stop", "pause", "cancel"];
+/// The verbs about the selected Pod and another one.
+const OF_OTHER_PODS: [&str; 2] = ["peer", "unpeer"];
 /// The verb that refuses a live Pod.
 const OF_PODS_AT_REST: &str = "rm";
 
@@ -22,6 +24,8 @@ pub struct Sources {
     pub pods: Vec<(String, String)>,
     /// The names of those that are stopped or cannot be read.
     pub at_rest: Vec<String>,
+    /// The name of the selected Pod.
+    pub selected: Option<String>,
     /// Selectors of Pods, and what each matches.
     pub selectors: Vec<(String, String)>,
     /// The agents that the selected Pod reaches: name and kind.
@@ -132,6 +136,9 @@ fn arguments(
         all.retain(|one| !rests(&one.text));
     } else if verb.name == OF_PODS_AT_REST {
         all.retain(|one| rests(&one.text) || !is_pod(&one.text));
+    } else if OF_OTHER_PODS.contains(&verb.name) {
+        let selected = sources.selected.as_deref().map(verb_word);
+        all.retain(|one| selected.as_deref() != Some(&one.text));
     }
     all
 }

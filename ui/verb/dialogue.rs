@@ -2,6 +2,7 @@
 //! the reply back, until the dialogue ends.
 
 use crate::verb::numbers::Numbers;
+use crate::verb::several::for_person;
 use crate::verb::targets::{Target, one};
 use crate::verb::{Way, WithKeys, find, spell};
 use crate::wording::lines::Line;
@@ -416,7 +417,10 @@ impl Reply {
             Self::Results(results) => results,
             Self::Confirmed | Self::Picked(_) | Self::Key(_) => Vec::new(),
         };
-        let refused = |refusal: Refusal| End::refused(Why::Failed, refusal.message);
+        let refused = |refusal: Refusal| {
+            let text = for_person(&refusal, None).unwrap_or(refusal.message);
+            End::refused(Why::Failed, text)
+        };
         results.into_iter().map(move |result| result.map_err(refused))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::verb::decision::is_named;
 use crate::verb::several::{Each, Several, names};
-use crate::verb::targets::Target;
+use crate::verb::targets::{Target, meant};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
 use clap::Args;
 use yoi::client::family::Matter;
@@ -48,7 +48,19 @@ impl Dialogue for Later {
             let method = Method::PutOff { approval: request.id.clone() };
             return Next::Call(vec![Request::host(method)]);
         }
-        self.several.next(known, last, &self.pods, &EachPod)
+        match last {
+            None => match meant(known, &self.pods, |info| EachPod.fits(info)) {
+                Ok(meant) => match idle_among(known, &meant.pods) {
+                    Some(pod) => {
+                        let text = format!("{pod} waits for nothing that could be put off");
+                        Next::End(End::refused(Why::NotThere, text))
+                    }
+                    None => self.several.begin(known, meant, &EachPod),
+                },
+                Err(end) => Next::End(end),
+            },
+            last => self.several.next(known, last, &self.pods, &EachPod),
+        }
     }
 }
 
@@ -61,6 +73,15 @@ impl Later {
         let is_pod = known.family.get(name).is_some();
         known.family.approvals().iter().find(of_client).filter(|_| !is_pod)
     }
+}
+
+/// The first of these Pods for which the inbox holds nothing.
+fn idle_among<'a>(known: &Known<'_>, pods: &'a [PodName]) -> Option<&'a PodName> {
+    let waits = |pod: &PodName| {
+        let asks = known.family.approvals().iter().any(|request| request.is_of(pod));
+        asks || known.family.get(pod).is_some_and(|info| EachPod.fits(info))
+    };
+    pods.iter().find(|pod| !waits(pod))
 }
 
 struct EachPod;

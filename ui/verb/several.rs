@@ -3,7 +3,7 @@
 
 use crate::verb::targets::{Meant, Target, meant};
 use crate::verb::{Confirm, End, Known, Next, Reply, Request, Unasked, Why};
-use yoi::protocol::{ErrorCode, Event, Method, PodInfo, PodName, Refusal, State};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, State};
 
 /// The parts that differ from verb to verb.
 pub trait Each {
@@ -104,12 +104,11 @@ pub fn ended(
     for (pod, result) in pods.iter().zip(results) {
         match result {
             Ok(event) => done.push((pod.clone(), event)),
-            // Programs compare the text of this refusal, so that names no Pod.
-            Err(refusal) if refusal.code == ErrorCode::NotRunning => {
-                failed.push(format!("{pod} is not running"));
-            }
-            Err(refusal) if pods.len() == 1 => failed.push(refusal.message),
-            Err(refusal) => failed.push(format!("{pod}: {}", refusal.message)),
+            Err(refusal) => failed.push(match for_person(&refusal, Some(pod)) {
+                Some(text) => text,
+                None if pods.len() == 1 => refusal.message,
+                None => format!("{pod}: {}", refusal.message),
+            }),
         }
     }
     if failed.is_empty() {
@@ -119,6 +118,20 @@ pub fn ended(
         failed.push(each.said(known, &done));
     }
     End::refused(Why::Failed, failed.join(" · "))
+}
+
+/// What a person reads in place of a refusal whose text programs compare, so that it names no Pod and no way out.
+pub fn for_person(refusal: &Refusal, pod: Option<&PodName>) -> Option<String> {
+    let name = pod.map_or("the Pod", PodName::as_str);
+    if *refusal == Refusal::not_running() {
+        return Some(format!("{name} is not running"));
+    }
+    if *refusal == Refusal::not_paused() {
+        return Some(format!("{name} is not paused: a message begins a run"));
+    }
+    let pause = pod.map_or_else(|| ":pause".to_owned(), |pod| format!(":pause {pod}"));
+    let running = || format!("{name} is running: {pause} ends its run, or wait for the end");
+    (*refusal == Refusal::already_running()).then(running)
 }
 
 /// The Pods of results.

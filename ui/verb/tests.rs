@@ -298,6 +298,7 @@ fn words_complete_to_the_values_of_their_argument() {
             .map(|(name, state)| (name.into(), state.into()))
             .into(),
         at_rest: vec!["old".into()],
+        selected: Some("alice".into()),
         selectors: ["@idle", "alice/**"].map(|text| (text.into(), String::new())).into(),
         agents: vec![("proj/a".into(), "agent".into()), ("my pi".into(), "yoi".into())],
         providers: ["anthropic", "openai"].map(str::to_owned).into(),
@@ -324,6 +325,10 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("stop @idle "), ["alice", "bob"]);
     assert_eq!(texts("stop bo"), ["bob"]);
     assert_eq!(texts("stop bob "), ["alice", "@idle"]);
+    assert_eq!(
+        (texts("peer "), texts("unpeer ")),
+        (vec!["bob".into(), "old".into()], vec!["bob".into(), "old".into()])
+    );
     assert_eq!(texts("open bob "), none);
     assert_eq!(texts("pin 3 a"), ["alice"]);
     assert_eq!(texts("send bo"), ["bob"]);

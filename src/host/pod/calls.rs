@@ -93,8 +93,7 @@ impl Pod {
                 self.take_next().await;
                 return reply(answer, Ok(Event::done()));
             }
-            let refusal = Refusal::new(ErrorCode::NotPaused, "Pod is not paused");
-            return reply(answer, Err(refusal));
+            return reply(answer, Err(Refusal::not_paused()));
         }
         self.go_on(None, answer).await;
     }
@@ -154,7 +153,7 @@ impl Pod {
                 if how == Interrupt::Cancel { self.drop_run().await } else { Ok(Event::done()) };
             return reply(answer, dropped);
         }
-        reply(answer, Err(Refusal::new(ErrorCode::NotRunning, "Pod is not running")));
+        reply(answer, Err(Refusal::not_running()));
     }
 
     async fn compact(&mut self, answer: Answer) {
@@ -180,7 +179,7 @@ impl Pod {
         if !self.phase.is_running() {
             return self.refuse_if_undecided();
         }
-        Err(already_running())
+        Err(Refusal::already_running())
     }
 
     pub(super) fn must_be_live(&self) -> Result<(), Refusal> {
@@ -235,10 +234,6 @@ fn host_ends(name: &PodName) -> Refusal {
     Refusal::internal(format!(
         "the host is ending, so pod `{name}` takes nothing more; start yoi again and repeat it: the pod comes back by itself"
     ))
-}
-
-pub(super) fn already_running() -> Refusal {
-    Refusal::new(ErrorCode::AlreadyRunning, "Pod is already executing a turn")
 }
 
 /// Answers; a caller that is gone wants no answer.

@@ -7,7 +7,6 @@ use crate::config::keys::MissingKey;
 use crate::config::policy::Rules;
 use crate::config::settings::Settings;
 use crate::host::pod::Pod;
-use crate::host::pod::calls::already_running;
 use crate::host::pod::phase::{Phase, Running};
 use crate::host::rules;
 use crate::host::{Answer, Shared, worktree};
@@ -45,7 +44,7 @@ impl Pod {
     /// Starts a run of a live Pod; refused while another run is under way.
     pub(super) async fn start(&mut self, start: Start) {
         if self.phase.is_running() {
-            return start.refused(&already_running());
+            return start.refused(&Refusal::already_running());
         }
         self.find_model_again().await;
         self.start_now(start).await;

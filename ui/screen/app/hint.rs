@@ -3,12 +3,12 @@
 use crate::screen::app::{App, Focus, KeyState, Layer, Link, OpenPage, Page};
 use crate::screen::keys::{Action, Binding, Context, label};
 use crate::screen::pane::actionbar::{Hint, Purpose, answers_that_fit};
-use crate::screen::pane::inbox::waiting;
 use crate::screen::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
 use crate::wording::rule::only_for_pods;
 use crate::wording::wait;
 use crate::wording::why::WayOn;
+use yoi::client::family::inbox::waiting;
 use yoi::protocol::{PodInfo, PodName, Question, State};
 
 /// From this many columns on there is room for hints and counts.

@@ -9,12 +9,14 @@ use crate::screen::notice::Kind;
 use crate::screen::pane::actionbar::Prompt;
 use crate::screen::pane::actionbar::Purpose;
 use crate::screen::pane::composer::Message;
-use crate::screen::pane::inbox::{self, Attention, By, Inbox, Item, Step};
+use crate::screen::pane::inbox::{Attention, Inbox, verdict_words};
 use crate::screen::pane::input::Input;
 use crate::verb::Way;
 use crate::wording::duration::elapsed_changes;
+use crate::wording::matter::{By, Step, steps};
 use crate::wording::{counted, rule};
 use yoi::client::family::equal;
+use yoi::client::family::inbox::{self, Item};
 use yoi::protocol::{
     self, ApprovalRequest, McpClient, Method, Pattern, PodName, Question, Verdict,
 };
@@ -336,7 +338,7 @@ impl App {
     /// What the digits do about the chosen item while the inbox has the keys.
     pub(super) fn steps(&self) -> Vec<Step> {
         let chosen =
-            (self.focus == Focus::Inbox).then(|| self.chosen_item(|item| Some(item.steps())));
+            (self.focus == Focus::Inbox).then(|| self.chosen_item(|item| Some(steps(item))));
         chosen.flatten().unwrap_or_default()
     }
 
@@ -527,10 +529,10 @@ impl App {
         let text = match verdict {
             Verdict::Withdrawn { why } => format!("{asker} withdrew its request: {why}"),
             verdict if ours => {
-                format!("{asker}: {} · {what}", inbox::verdict_words(verdict))
+                format!("{asker}: {} · {what}", verdict_words(verdict))
             }
             verdict => {
-                format!("{asker}: {} elsewhere · {what}", inbox::verdict_words(verdict))
+                format!("{asker}: {} elsewhere · {what}", verdict_words(verdict))
             }
         };
         if ours || looking || self.has_card() {

@@ -4,9 +4,9 @@
 
 use crate::screen::app::{App, Areas, Effect, Link};
 use crate::screen::notice::Kind;
-use crate::screen::pane::inbox::waiting;
 use crate::screen::program_status::{self, Need, Record, States, Status};
 use std::collections::{BTreeMap, HashMap};
+use yoi::client::family::inbox::waiting;
 use yoi::protocol::{ApprovalRequest, Matter, PodInfo, PodName, State, TEST_CALL};
 use yoi::text::SafeText;
 

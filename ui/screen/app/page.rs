@@ -6,7 +6,7 @@ use crate::screen::app::{App, Areas, Asked, Effect, Focus, RequestToken, panes};
 use crate::screen::keys::{Action, Context};
 use crate::screen::notice::Kind;
 use crate::screen::pane::glyph::Glyphs;
-use crate::screen::pane::inbox::{Item, Title};
+use crate::screen::pane::inbox::Title;
 use crate::screen::pane::page::{
     PageRow, Place, blank, columns, piece, rows_of_lines, rows_of_report,
 };
@@ -16,6 +16,7 @@ use crate::verb::Way;
 use crate::wording::age;
 use crate::wording::lines::{Line, Target};
 use crate::wording::since::{self, Absence, Report, Since, Span};
+use yoi::client::family::inbox::Item;
 use yoi::protocol::{Event, Method, PodInfo};
 
 /// The page of F1.

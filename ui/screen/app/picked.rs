@@ -14,8 +14,9 @@ impl App {
 
     /// Removes what is kept by the names of Pods that are gone: a new Pod of such a name is another one.
     pub(super) fn forget_the_gone(&mut self) {
-        let Self { family, tree, beside, interrupted, taken_back, tour, .. } = self;
+        let Self { family, tree, beside, interrupted, taken_back, tour, composer, .. } = self;
         let gone = |name: &PodName| family.get(name).is_none();
+        composer.keep_drafts_of(gone, self.now);
         tree.marks.drop_if(gone);
         tree.pins.drop_if(gone);
         beside.take_if(|name| gone(name));

@@ -44,6 +44,10 @@ impl App {
     pub(super) fn composer_follows(&mut self) {
         let current = self.current.clone();
         self.composer.switch(current.as_ref());
+        if self.family.is_known() {
+            let gone = |name: &PodName| self.family.get(name).is_none();
+            self.composer.keep_drafts_of(gone, self.now);
+        }
     }
 
     /// Offers this environment to the current Pod, once per connection.

@@ -45,6 +45,8 @@ pub struct ScreenState {
     chosen: BTreeMap<String, u32>,
     /// By the name of their Pod; the empty name is the Pod that is still to be created.
     drafts: BTreeMap<String, SavedDraft>,
+    /// What another screen last held for the same Pods, where both held something. The next screen has it in its history.
+    drafts_elsewhere: BTreeMap<String, SavedDraft>,
     /// The history of the composer, sent messages and cleared drafts, oldest first.
     sent: Vec<Sent>,
     /// When it was written last, by whichever screen: about when the person left; milliseconds since the Unix epoch.
@@ -68,9 +70,17 @@ impl ScreenState {
 
     /// Joins two screens over the same workspace: `self` is written now, `other` is what another screen
     /// has written since `base`, the state that `self` read or wrote last. Drafts and bookmarks that
-    /// `self` has not changed are those of `other`; the newest sent messages of both are kept; all else
-    /// is that of `self`.
+    /// `self` has not changed are those of `other`; where both have changed a draft, that of `other` is kept beside;
+    /// the newest sent messages of both are kept; all else is that of `self`.
     pub fn merged(mut self, base: &Self, other: Self) -> Self {
+        self.drafts_elsewhere =
+            joined(self.drafts_elsewhere, &base.drafts_elsewhere, other.drafts_elsewhere);
+        for (pod, draft) in &other.drafts {
+            let (own, before) = (self.drafts.get(pod), base.drafts.get(pod));
+            if own != before && Some(draft) != before && own != Some(draft) {
+                self.drafts_elsewhere.insert(pod.clone(), draft.clone());
+            }
+        }
         self.drafts = joined(self.drafts, &base.drafts, other.drafts);
         self.left = self.left.max(other.left);
         self.chosen = most(self.chosen, other.chosen);
@@ -186,6 +196,7 @@ impl App {
             chosen: self.chosen.clone(),
             bookmarks,
             drafts: drafts.into_iter().map(|(pod, draft)| (name(pod), draft)).collect(),
+            drafts_elsewhere: BTreeMap::new(),
             sent,
             left: self.left,
             ..ScreenState::default()
@@ -199,6 +210,9 @@ impl App {
             name => Some((Some(PodName::parse(name).ok()?), draft)),
         });
         self.composer.restore(drafts.collect(), state.sent);
+        for draft in state.drafts_elsewhere.values() {
+            self.composer.history.keep(&draft.message, state.left.unwrap_or_default());
+        }
         self.tree.workspaces = state.workspaces;
         self.tree.stopped_pods = state.stopped_pods;
         state.folded.into_iter().for_each(|name| self.tree.fold(name));

@@ -5,11 +5,11 @@ use crate::screen::app::{App, Asked, Confirm, Effect, Layer, RequestToken, TextF
 use crate::screen::keys::{Action, Context};
 use crate::screen::notice::Kind;
 use crate::screen::pane::composer::Message;
-use crate::screen::pane::inbox::Item;
 use crate::screen::pane::transcript::Scroll;
 use crate::verb::Way;
 use crate::verb::line::{offered, offered_at_end, unusual};
 use crate::wording::why::WayOn;
+use yoi::client::family::inbox::Item;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{ApprovalRequest, Method, PodInfo, PodName, Queued, State};
 

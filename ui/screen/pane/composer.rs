@@ -53,6 +53,14 @@ impl Composer {
         self.files = None;
     }
 
+    /// Moves the drafts for Pods that are gone to the history, but for the one that is shown.
+    pub fn keep_drafts_of(&mut self, gone: impl Fn(&PodName) -> bool, now: u64) {
+        let is_gone = |pod: &Option<PodName>, _: &mut Draft| pod.as_ref().is_some_and(&gone);
+        for (_, draft) in self.others.extract_if(is_gone) {
+            self.history.keep(&draft.message(), now);
+        }
+    }
+
     /// Moves the draft without a Pod to `pod`, below what is written there. If that draft is shown, it stays in view.
     pub fn adopt(&mut self, pod: &PodName) {
         if self.at.is_none() {

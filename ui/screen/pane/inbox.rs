@@ -1,9 +1,8 @@
-//! The inbox: the approval requests of all Pods and the Pods that need a person for another reason, then the Pods that failed,
-//! those whose runs go in circles, and those that finished and were not looked at since; each oldest first. One item at a time
-//! is shown as a card. Its keys decide a request only after it has been on the screen for a while.
+//! The inbox: what waits for a person, one item at a time as a card. Its keys decide a request only after it has been on the
+//! screen for a while.
 
-use yoi::client::family::{Family, Matter, equal};
-use yoi::protocol::{ApprovalRequest, PodInfo, PodName, State};
+use yoi::client::family::inbox::Item;
+use yoi::protocol::PodName;
 
 mod draw;
 
@@ -13,34 +12,6 @@ pub use draw::{Sight, Title, View, in_view, more_below};
 /// How long a request or a confirmation must have been on the screen, unchanged and without a key, before a key answers it,
 /// in milliseconds.
 pub const ARMED_AFTER: u64 = 300;
-
-/// One item of the inbox.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Item<'a> {
-    /// An approval request, or several equal ones, the oldest first.
-    Approval(Vec<&'a ApprovalRequest>),
-    /// A Pod without a request.
-    Pod(&'a PodInfo, Matter),
-}
-
-/// What a person can do about an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    pub does: &'static str,
-    pub by: By,
-}
-
-/// What the digit of a step writes, and Enter sends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The line of a verb.
-    Verb(String),
-    /// A message to the Pod, which enters its run.
-    Message(&'static str),
-}
-
-/// What a run that goes in circles is told, unless the person writes something else.
-const NUDGE: &str = "You do the same again and again with the same outcome: say what blocks you, or try another way.";
 
 /// The chosen item, and since when it has been on the screen.
 #[derive(Clone, Debug, Default)]
@@ -70,168 +41,6 @@ pub enum Attention {
     Elsewhere,
 }
 
-impl<'a> Item<'a> {
-    /// The ids of its requests, or its Pod: an item is recognised by them.
-    fn parts(&self) -> Vec<String> {
-        match self {
-            Self::Approval(approvals) => {
-                approvals.iter().map(|approval| approval.id.clone()).collect()
-            }
-            Self::Pod(info, _) => vec![id_of_pod(&info.name)],
-        }
-    }
-
-    /// The item with these of its requests only; `None` where none of them is left.
-    pub fn only(self, kept: impl Fn(&&'a ApprovalRequest) -> bool) -> Option<Self> {
-        match self {
-            Self::Approval(mut approvals) => {
-                approvals.retain(kept);
-                (!approvals.is_empty()).then_some(Self::Approval(approvals))
-            }
-            pod @ Self::Pod(..) => Some(pod),
-        }
-    }
-
-    /// When its wait began, in milliseconds since the Unix epoch.
-    pub fn since(&self) -> u64 {
-        match self {
-            Self::Approval(approvals) => approvals.first().map_or(0, |approval| approval.since),
-            Self::Pod(info, Matter::InCircles) => info.circling.as_ref().map_or(0, |it| it.since),
-            Self::Pod(info, _) => info.since,
-        }
-    }
-
-    /// The Pod that has waited the longest; `None` where an MCP client waits.
-    pub fn pod(&self) -> Option<&'a PodName> {
-        match self {
-            Self::Approval(approvals) => {
-                let first = approvals.first().copied();
-                first.filter(|approval| approval.client.is_none()).map(|approval| &approval.pod)
-            }
-            Self::Pod(info, _) => Some(&info.name),
-        }
-    }
-
-    /// The Pod with which a person puts it off; `None` where one request is put off.
-    pub fn put_off_with(&self) -> Option<&'a PodName> {
-        match self {
-            Self::Approval(approvals) => {
-                let first = approvals.first().copied();
-                first.filter(|approval| approval.is_of_pod()).map(|approval| &approval.pod)
-            }
-            Self::Pod(info, _) => Some(&info.name),
-        }
-    }
-
-    /// Whether it waits for a person, and is counted in the bar.
-    pub fn needs_person(&self) -> bool {
-        self.matter() == Matter::Needs
-    }
-
-    /// What it is about, where that is not a request.
-    fn matter(&self) -> Matter {
-        match self {
-            Self::Approval(_) => Matter::Needs,
-            Self::Pod(_, matter) => *matter,
-        }
-    }
-
-    /// By how many it raises the count in the bar.
-    fn count(&self) -> usize {
-        self.approvals().len().max(1)
-    }
-
-    /// When a person put it off. What came after a person put its Pod off is not put off.
-    pub fn put_off(&self, family: &Family) -> Option<u64> {
-        let of_one = self.approvals().first().and_then(|approval| approval.later);
-        let of_pod = || family.get(self.put_off_with()?)?.later;
-        of_one.or_else(of_pod).filter(|at| *at >= self.since())
-    }
-
-    /// The Pod whose result was not looked at.
-    pub fn finished(&self) -> Option<&'a PodName> {
-        match self {
-            Self::Pod(info, Matter::Finished) => Some(&info.name),
-            Self::Pod(..) | Self::Approval(_) => None,
-        }
-    }
-
-    /// What it is known by: the id of its oldest request, or its Pod.
-    pub fn id(&self) -> String {
-        self.parts().into_iter().next().unwrap_or_default()
-    }
-
-    /// Its approval requests.
-    pub fn approvals(&self) -> &[&ApprovalRequest] {
-        match self {
-            Self::Approval(approvals) => approvals,
-            Self::Pod(..) => &[],
-        }
-    }
-
-    /// What a person can do about it by a digit, in the order of the digits.
-    pub fn steps(&self) -> Vec<Step> {
-        let Self::Pod(info, matter) = self else { return Vec::new() };
-        let name = &info.name;
-        let step = |does, line| Step { does, by: By::Verb(line) };
-        let stop = || step("stop", format!("stop {name}"));
-        match matter {
-            Matter::Needs | Matter::Finished => Vec::new(),
-            Matter::Failed => vec![step("go on", format!("resume {name}")), stop()],
-            Matter::InCircles => vec![
-                Step { does: "nudge", by: By::Message(NUDGE) },
-                step("pause", format!("pause {name}")),
-                stop(),
-            ],
-        }
-    }
-}
-
-/// What the item of a Pod without a request is known by.
-pub fn id_of_pod(pod: &PodName) -> String {
-    format!("pod {pod}")
-}
-
-/// How many requests wait for a person, those of Pods that need one for another reason included.
-pub fn waiting(family: &Family) -> usize {
-    needs(family).iter().map(Item::count).sum()
-}
-
-/// All items: those that wait for a person first, and of these and of the others those last that were put off.
-pub fn items(family: &Family) -> Vec<Item<'_>> {
-    let mut items = needs(family);
-    // A child that failed or finished is the matter of its parent while that runs.
-    let is_left_alone = |info: &PodInfo| {
-        let parent = info.parent.as_ref().and_then(|parent| family.get(parent));
-        parent.is_none_or(|parent| parent.state != State::Running)
-    };
-    for matter in [Matter::Failed, Matter::InCircles, Matter::Finished] {
-        let is_one = |info: &&PodInfo| {
-            let is_mine = matter == Matter::InCircles || is_left_alone(info);
-            info.is_listed() && Matter::of(info) == Some(matter) && is_mine
-        };
-        let pods = family.all().iter().filter(is_one);
-        let mut pods: Vec<_> = pods.map(|info| Item::Pod(info, matter)).collect();
-        pods.sort_by_key(Item::since);
-        items.extend(pods);
-    }
-    // What needs a person comes before all others, also where it was put off: the count in the bar has it.
-    items.sort_by_key(|item| (!item.needs_person(), item.put_off(family)));
-    items
-}
-
-/// The items that wait for a person, oldest first.
-pub fn needs(family: &Family) -> Vec<Item<'_>> {
-    let mut items: Vec<Item<'_>> =
-        equal::grouped(family.approvals()).into_iter().map(Item::Approval).collect();
-    let approvals =
-        |info: &PodInfo| family.approvals().iter().any(|approval| approval.is_of(&info.name));
-    let others = family.needs_you().into_iter().filter(|info| !approvals(info));
-    items.extend(others.map(|info| Item::Pod(info, Matter::Needs)));
-    items.sort_by_key(Item::since);
-    items
-}
-
 impl Inbox {
     /// Where the chosen item is among these, from 0.
     pub fn position(&self, items: &[Item<'_>]) -> usize {
@@ -241,7 +50,7 @@ impl Inbox {
         found.unwrap_or(if self.at < items.len() { self.at } else { 0 })
     }
 
-    /// The number of the chosen item, from 1, among the items of the same [`Matter`], and how many of these there are. Each
+    /// The number of the chosen item, from 1, among the items of the same matter, and how many of these there are. Each
     /// request counts, as in the bar.
     pub fn place(&self, items: &[Item<'_>]) -> (usize, usize) {
         let (before, rest) = items.split_at(self.position(items));

@@ -4,14 +4,14 @@ use crate::rows::{columns, cut, pad, width, wrap_text};
 use crate::screen::app::App;
 use crate::wording::age;
 use crate::wording::model;
+use crate::wording::now;
 use crate::wording::plain::plain;
-use crate::wording::state;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use yoi::client::family::Cost;
-use yoi::protocol::PodInfo;
+use yoi::protocol::{PodInfo, State};
 use yoi::text::SafeText;
 
 /// The column before a text, and the columns of what is to be typed.
@@ -84,7 +84,7 @@ fn row_of(app: &App, info: &PodInfo, names: usize, room: usize) -> Line<'static>
     let cost = model::cost(&cost);
     let right = format!("  {:>AGE$}  {cost:>6}", age::by_minute(info, app.now));
     let text = room.saturating_sub(names + width(&right) + 5);
-    let said = cut(&said(info), text);
+    let said = cut(&said(app, info), text);
     Line::from(vec![
         Span::styled(format!("{} ", sign.shape), app.theme.style(sign.role)),
         Span::styled(format!("{name}   "), Style::new()),
@@ -93,9 +93,14 @@ fn row_of(app: &App, info: &PodInfo, names: usize, room: usize) -> Line<'static>
     ])
 }
 
-/// What a Pod did last, else its state.
-fn said(info: &PodInfo) -> String {
-    let activity = info.activity.as_deref().map(plain).filter(|text| !text.trim().is_empty());
-    let text = activity.unwrap_or_else(|| state::of_pod(info).to_owned());
+/// What a Pod said last, else what it does or why it waits.
+fn said(app: &App, info: &PodInfo) -> String {
+    let is_over = matches!(info.state, State::Idle | State::Stopped);
+    let last =
+        info.activity.as_deref().map(plain).filter(|text| is_over && !text.trim().is_empty());
+    let text = last.unwrap_or_else(|| {
+        let now = now::of(info, &app.family, app.now, app.zone());
+        now.text + &now.rest
+    });
     SafeText::line(text.as_str()).into_string()
 }

@@ -3,9 +3,9 @@
 use super::*;
 use crate::screen::app::tests::{approval, finished, pod as info};
 use crate::screen::pane::glyph::Glyphs;
-use crate::screen::pane::inbox::needs;
 use crate::verb::targets::{Target, meant, selectors};
 use std::collections::BTreeSet;
+use yoi::client::family::inbox::needs;
 use yoi::protocol::PodInfo;
 
 /// alice with scout, whose child is probe, and tester; bob, who is done; old, which is stopped; far, in another directory.
@@ -74,7 +74,7 @@ fn the_selector_needs_means_the_pods_of_the_requests_that_the_bar_counts() {
     // A request may come before the state of its Pod, and a Pod may need a person without any request.
     family.requested(approval("r", "scout", "make"));
     family.set(info("old", State::NeedsYou));
-    let of_item = |item: &crate::screen::pane::inbox::Item<'_>| item.pod().map(PodName::to_string);
+    let of_item = |item: &yoi::client::family::inbox::Item<'_>| item.pod().map(PodName::to_string);
     let counted: BTreeSet<String> = needs(&family).iter().filter_map(of_item).collect();
     assert_eq!(counted.len(), 3);
     assert_eq!(found(&family, "@needs").into_iter().collect::<BTreeSet<_>>(), counted);

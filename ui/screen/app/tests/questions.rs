@@ -123,7 +123,7 @@ fn equal_questions_are_answered_together_and_different_ones_are_not() {
     assert_eq!(answers(&both), [r#"{"answer":"total"}"#, r#"{"answer":"total"}"#]);
     let other = question("r", "bob", &["sum"]);
     let bench = asked(&[question("q", "alice", &["total"]), other]);
-    assert_eq!(crate::screen::pane::inbox::items(&bench.app.family).len(), 2);
+    assert_eq!(yoi::client::family::inbox::items(&bench.app.family).len(), 2);
 }
 
 #[test]

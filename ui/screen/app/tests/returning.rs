@@ -267,3 +267,41 @@ fn the_width_of_a_zoomed_transcript_is_kept() {
     let next = next(&bench, 80, 24, family());
     assert_eq!((next.app.focus, next.app.zoom), (Focus::Composer, Zoom::On));
 }
+
+#[test]
+fn what_each_of_two_screens_writes_for_one_pod_is_kept_also_if_either_is_killed() {
+    let pods = || vec![pod("alice", State::Idle)];
+    let start = ScreenState::default();
+    let (mut one, mut two) = (Bench::new(pods()), Bench::new(pods()));
+    one.type_in("of the first");
+    let file = one.app.screen_state().merged(&start, start.clone());
+    two.type_in("of the second");
+    let second = two.app.screen_state();
+    let file = second.clone().merged(&start, file);
+    // The first one types on, and both are killed.
+    let first = one.app.screen_state();
+    one.type_in(" screen");
+    let file = one.app.screen_state().merged(&first, file);
+    let mut next = Bench::returning(file.clone(), pods());
+    assert_eq!(next.draft(), "of the first screen");
+    next.press("ctrl-c");
+    next.press("up");
+    next.press("up");
+    assert_eq!(next.draft(), "of the second");
+
+    // A screen that reads it has it in its history from then on, and the file need not hold it beside.
+    let again = next.app.screen_state().merged(&file, file.clone());
+    let kept = serde_json::to_value(&again).expect("encoded");
+    assert_eq!(kept["drafts_elsewhere"], serde_json::json!({}));
+
+    // A draft that was sent meanwhile does not take that of the other one with it.
+    two.press("enter");
+    let sent = two.app.screen_state().merged(&second, file);
+    let mut next = Bench::returning(sent, pods());
+    next.press("up");
+    let last = next.draft();
+    next.press("up");
+    let mut both = [last, next.draft()];
+    both.sort();
+    assert_eq!(both, ["of the first screen", "of the second"]);
+}

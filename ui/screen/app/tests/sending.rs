@@ -341,6 +341,30 @@ fn a_draft_for_a_deleted_pod_is_not_sent_to_another_one_of_its_name() {
 }
 
 #[test]
+fn a_draft_for_a_deleted_pod_is_in_the_history_of_this_screen() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    bench.go_to("alice");
+    bench.type_in("for alice");
+    let gone = |bench: &mut Bench, name: &str| {
+        bench.host(None, Event::PodRemoved { name: PodName::parse(name).expect("a name") });
+    };
+    gone(&mut bench, "alice");
+    assert_eq!(bench.draft(), "for alice", "it stays where it is written");
+    bench.go_to("bob");
+    assert_eq!(bench.draft(), "");
+    bench.press("up");
+    assert_eq!(bench.draft(), "for alice");
+
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    bench.go_to("alice");
+    bench.type_in("for alice");
+    bench.go_to("bob");
+    gone(&mut bench, "alice");
+    bench.press("up");
+    assert_eq!(bench.draft(), "for alice");
+}
+
+#[test]
 fn a_named_file_is_completed_by_the_host() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     bench.type_in("see ");

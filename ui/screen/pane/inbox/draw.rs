@@ -3,10 +3,11 @@
 use crate::rows::{cut, cut_middle, pad, width, wrap_text};
 use crate::screen::keys::{Action, Context, Keymap};
 use crate::screen::pane::glyph::Glyphs;
-use crate::screen::pane::inbox::{Inbox, Item};
+use crate::screen::pane::inbox::Inbox;
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
-use crate::wording::now::{again, in_circles, needs, wants};
+use crate::wording::matter::{about, why};
+use crate::wording::now::{in_circles, needs, wants};
 use crate::wording::plain::plain;
 use crate::wording::rule::{limit, once_only, only_for_pods, pattern};
 use crate::wording::{counted, question, scope, state};
@@ -15,6 +16,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use std::path::Path;
+use yoi::client::family::inbox::Item;
 use yoi::client::family::{Family, Matter};
 use yoi::protocol::{ApprovalRequest, PodInfo, PodName, START_SERVER, State};
 use yoi::scope::Rule;
@@ -135,7 +137,7 @@ impl View<'_> {
                     Matter::Finished => (sign.shape, Role::Text),
                 };
                 let short = self.short(info, *matter);
-                (shape, role, self.family.path(info), self.why(info, *matter), short)
+                (shape, role, self.family.path(info), why(info, *matter, self.family), short)
             }
         };
         let age = elapsed(self.now.saturating_sub(item.since()));
@@ -150,19 +152,9 @@ impl View<'_> {
     pub fn about(&self, item: &Item<'_>) -> String {
         let text = match item {
             Item::Approval(approvals) => approvals.first().map(|first| first.action.clone()),
-            Item::Pod(info, matter) => self.about_pod(info, *matter),
+            Item::Pod(info, matter) => about(info, *matter),
         };
         SafeText::brief(text.unwrap_or_default(), ABOUT).into_string()
-    }
-
-    /// The same of a Pod without a request, whole.
-    fn about_pod(&self, info: &PodInfo, matter: Matter) -> Option<String> {
-        match matter {
-            Matter::Needs => None,
-            Matter::Failed => Some(error_of(info)),
-            Matter::InCircles => info.circling.as_ref().map(|circling| circling.call.clone()),
-            Matter::Finished => info.activity.as_deref().map(plain),
-        }
     }
 
     /// The title, and on the right its place among the items of the same matter and how long it has waited.
@@ -265,7 +257,7 @@ impl View<'_> {
 
     /// What is known of the matter of a Pod without a request.
     fn details_of_pod(&self, info: &PodInfo, matter: Matter, room: usize) -> Vec<Line<'static>> {
-        let text = self.about_pod(info, matter).unwrap_or_else(|| {
+        let text = about(info, matter).unwrap_or_else(|| {
             let open = self.keymap.name(Context::Inbox, Action::LookInside);
             format!("nothing to allow here: {open} looks inside")
         });
@@ -275,20 +267,6 @@ impl View<'_> {
         let last = last.filter(|last| matter == Matter::Failed && *last != text);
         lines.extend(last.iter().flat_map(|last| self.fact_rows("last", &spelled(last), room)));
         lines
-    }
-
-    /// Why a Pod without a request is an item.
-    fn why(&self, info: &PodInfo, matter: Matter) -> String {
-        let state = || state::of_pod(info).to_owned();
-        match matter {
-            Matter::InCircles => info.circling.as_ref().map_or_else(state, again),
-            Matter::Failed => match info.parent.as_ref().and_then(|name| self.family.get(name)) {
-                Some(parent) => format!("failed · its parent: {}", state::of_pod(parent)),
-                None => state(),
-            },
-            Matter::Finished => "done, not seen".into(),
-            Matter::Needs => info.why.clone().unwrap_or_else(state),
-        }
     }
 
     /// The same in a word or two.
@@ -435,12 +413,6 @@ fn stated(approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
         said("last", &approval.said.as_deref().map(plain)),
     ];
     said.into_iter().chain([scope]).flatten().collect()
-}
-
-/// The error that the last run of a Pod ended with.
-fn error_of(info: &PodInfo) -> String {
-    let error = info.last_result.as_ref().and_then(|run| run.error.clone());
-    error.or_else(|| info.why.clone()).unwrap_or_default()
 }
 
 /// The exact action and its details, wrapped, below or behind what they belong to: every character that would be hidden is

@@ -1,6 +1,10 @@
 use super::*;
 use crate::screen::app::tests::{NOON, approval, pod};
+use crate::wording::matter::steps;
+use yoi::client::family::inbox::{items, needs, waiting};
+use yoi::client::family::{Family, Matter};
 use yoi::protocol::State;
+use yoi::protocol::{ApprovalRequest, PodInfo};
 use yoi::protocol::{CircleKind, Circling};
 
 fn family(approvals: Vec<ApprovalRequest>) -> Family {
@@ -95,7 +99,7 @@ fn what_waits_for_a_person_comes_before_what_failed_and_what_goes_in_circles() {
         items.iter().filter_map(|item| item.pod()).map(PodName::as_str).collect();
     assert_eq!(names, ["bob", "bench", "late", "lint"], "a running parent sees to its child");
     let steps: Vec<Vec<&str>> =
-        items.iter().map(|item| item.steps().iter().map(|step| step.does).collect()).collect();
+        items.iter().map(|item| steps(item).iter().map(|step| step.does).collect()).collect();
     assert_eq!(
         steps,
         [vec![], vec!["go on", "stop"], vec!["go on", "stop"], vec!["nudge", "pause", "stop"]]

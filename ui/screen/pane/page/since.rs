@@ -3,12 +3,12 @@
 
 use crate::rows::{Piece, TextStyle, cut, cut_middle, width, wrap_text};
 use crate::screen::pane::glyph::Glyphs;
-use crate::screen::pane::inbox::id_of_pod;
 use crate::screen::pane::page::{PageRow, blank, piece};
 use crate::theme::Role;
 use crate::wording::lines::Target;
 use crate::wording::since::{Group, Outcome, Report, Row};
 use ratatui::style::Modifier;
+use yoi::client::family::inbox::id_of_pod;
 use yoi::protocol::State;
 
 /// From this many columns on more room is left between columns.
