@@ -11,6 +11,7 @@ mod env;
 mod gitfile;
 mod guard;
 mod helper;
+mod job_writes;
 mod landlock;
 mod limits;
 mod linked_tree;

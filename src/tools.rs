@@ -19,6 +19,7 @@ mod guard;
 mod ignore_pattern;
 mod ignored;
 mod input;
+mod job_writes;
 pub mod jobs;
 pub mod text_limit;
 pub(crate) mod line_diff;

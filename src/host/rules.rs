@@ -14,6 +14,7 @@ use crate::run::{self, Begun};
 use crate::scope::Rule;
 use crate::scope::lease::{self, NotLent};
 use crate::store::Decided;
+use crate::tools::jobs::Jobs;
 use crate::tools::pods::unreachable;
 use crate::trace::OrLog as _;
 use futures_util::future::BoxFuture;
@@ -290,7 +291,9 @@ impl FamilyView for Family {
             let step = move |family: &mut supervisor::Family| {
                 let (turn, writers) = family.begin_turn(&name, when_busy);
                 // Whoever does not take the result of this step drops the turn with it.
-                let held = turn.map(|turn| HeldTurn { supervisor, me: name, turn: Some(turn) });
+                let jobs = family.known(&name.key()).map(|pod| pod.jobs);
+                let held =
+                    turn.map(|turn| HeldTurn { supervisor, me: name, turn: Some(turn), jobs });
                 Ok((held, writers))
             };
             match supervisor::step(&sender, step).await? {
@@ -313,13 +316,15 @@ struct HeldTurn {
     supervisor: mpsc::WeakSender<supervisor::Step>,
     me: PodName,
     turn: Option<lease::Turn>,
+    /// Its commands in the background.
+    jobs: Option<Jobs>,
 }
 
 impl HeldTurn {
     fn ended(&mut self) -> Option<BoxFuture<'static, ()>> {
         let (turn, supervisor) = (self.turn.take()?, self.supervisor.upgrade()?);
-        let me = self.me.clone();
-        Some(Box::pin(async move {
+        let (me, jobs) = (self.me.clone(), self.jobs.take());
+        let over = Box::pin(async move {
             let name = me.clone();
             let ends = move |family: &mut supervisor::Family| {
                 family.end_turn(&name, turn);
@@ -332,7 +337,15 @@ impl HeldTurn {
                 Ok(())
             };
             supervisor::step(&supervisor, forgets).await.or_log("end a turn to write");
-        }))
+        });
+        let Some(jobs) = jobs.filter(|jobs| !jobs.written().is_empty()) else { return Some(over) };
+        // What writes on in the background keeps the turn, unless the next run of the Pod begins another one.
+        let later = async move {
+            jobs.none_writes().await;
+            over.await;
+        };
+        let runtime = tokio::runtime::Handle::try_current();
+        Some(Box::pin(async move { drop(runtime.map(|runtime| runtime.spawn(later))) }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::protocol::PodName;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// A command of a Pod that runs in the background, or has ended since the host started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,6 +11,9 @@ pub struct JobInfo {
     /// `job-1`; a Pod never gives one twice.
     pub id: String,
     pub command: String,
+    /// The directories of the scope that it writes; elsewhere it writes only below `/tmp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<PathBuf>,
     /// When it started; milliseconds since the Unix epoch.
     pub since: u64,
     /// When it ended, in the same unit; `None` while it runs.

@@ -161,7 +161,7 @@ impl ReadsBeside {
 fn wait_notice(writers: &[String]) -> String {
     let stops: Vec<String> = writers.iter().map(|name| format!(":pause {name}")).collect();
     format!(
-        "{WAITS_TO_WRITE}{}: a run that writes here is under way · {} frees it · scope.when_busy = \"read\" in the settings lets a run begin \
+        "{WAITS_TO_WRITE}{}: a run that writes here is under way, or what it started in the background (:jobs) · {} frees it · scope.when_busy = \"read\" in the settings lets a run begin \
          at once and only read",
         ended(writers),
         stops.join(" and ")

@@ -291,6 +291,12 @@ impl Before {
         moved.chain(kept).chain(heads).chain(repositories).chain(shown).collect()
     }
 
+    /// Moves away what a command that still runs put at guarded paths, and by what git would start programs.
+    pub fn mend_new(&self) -> Vec<String> {
+        let moved = self.absent.iter().filter_map(|path| self.remove(path));
+        moved.chain(iter::once_with(|| self.mend_repositories()).flatten()).collect()
+    }
+
     /// Moves what the command put at a guarded path out of the scope.
     fn remove(&self, path: &Path) -> Option<String> {
         // The parent is missing or a link now, so the guarded path itself does not exist.

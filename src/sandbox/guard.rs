@@ -114,8 +114,9 @@ impl Area {
     /// The grants of the scope and those by name: others are not the Pod's.
     fn of(view: &CommandView) -> Self {
         let others = |hole: &&Hole| {
-            let lent = matches!(hole.why, Why::Scope | Why::Own | Why::Secret | Why::Others);
-            lent && hole.level < Level::Write
+            let of_others =
+                matches!(hole.why, Why::Scope | Why::Own | Why::Secret | Why::Others | Why::Job);
+            of_others && hole.level < Level::Write
         };
         let skipped = view.holes.iter().filter(others).map(|hole| hole.path.clone()).collect();
         let own = |grant: &&Grant| grant.links == Links::Refused && grant.level > Level::Hidden;
@@ -130,6 +131,10 @@ impl Area {
         let before = file.as_deref().map(Scan::kept).unwrap_or_default();
         area.scan = area.again_from(&before);
         file.iter().for_each(|file| area.scan.keep(file));
+        if view.in_background {
+            // Only there is it looked after; sockets are hidden in the whole scope.
+            area.roots.retain(|root| view.writes.contains(&root.path));
+        }
         area
     }
 

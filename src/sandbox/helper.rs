@@ -16,7 +16,7 @@ use crate::sandbox::world::enter::{GROUP, KEEPER, NETWORK};
 use crate::sandbox::{ENTER_ARG, scripts, stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -24,9 +24,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ExitCode, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tempfile::TempDir;
 
+/// How often that is looked at which a command in the background makes in the scope.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 const UNREADABLE: &str = "the order is not readable";
 
 /// The main function of the helper, for the first argument [`crate::sandbox::HELPER_ARG`]. Reads
@@ -129,6 +133,7 @@ impl Drop for Started {
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
 fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<ExitCode, String> {
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
+    let writes = !view.writes.is_empty();
     let watch = |private| {
         let end = started.input.clone();
         StorageWatch::start(private, limits, move || close(&end))
@@ -158,11 +163,14 @@ fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<E
     let remove = move || old_work.iter().for_each(|dir| drop(remove_tree(dir)));
     // A command can run without this thread.
     let _ = reaper::thread(remove);
+    let before = Arc::new(before);
+    let looks = writes.then(|| Looks::start(before.clone())).transpose()?;
     let report = started.report();
     storage.iter().for_each(StorageWatch::stop);
     started.end();
+    let seen = looks.map(Looks::stop).unwrap_or_default();
     let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
-    let undone = mended(&before, streams);
+    let undone = seen.into_iter().chain(mended(&before, streams)).collect();
     let mut report = report.unwrap_or_else(watcher_killed);
     report.add_undone(undone);
     report.limit = started.group.as_ref().and_then(ControlGroup::limit_met).or(report.limit);
@@ -193,6 +201,34 @@ fn may_begin(streams: Streams) -> bool {
 /// The report of a command that was ended before it started.
 fn not_begun() -> Report {
     Report { ordered: true, ..Report::default() }
+}
+
+/// The looks at what a command in the background makes in the scope while it runs, which may be for days.
+struct Looks {
+    /// Closed when the command is over.
+    over: mpsc::Sender<()>,
+    /// What was moved away, each a sentence.
+    seen: mpsc::Receiver<BTreeSet<String>>,
+}
+
+impl Looks {
+    fn start(before: Arc<Before>) -> Result<Self, String> {
+        let ((over, is_over), (said, seen)) = (mpsc::channel(), mpsc::channel());
+        reaper::thread(move || {
+            let mut all = BTreeSet::new();
+            while is_over.recv_timeout(LOOK_AGAIN) == Err(RecvTimeoutError::Timeout) {
+                all.extend(before.mend_new());
+            }
+            // The helper waits for it.
+            let _ = said.send(all);
+        })?;
+        Ok(Self { over, seen })
+    }
+
+    fn stop(self) -> BTreeSet<String> {
+        drop(self.over);
+        self.seen.recv().unwrap_or_default()
+    }
 }
 
 /// The outcome of a command whose first process could not report.

@@ -43,7 +43,10 @@ pub fn holes(asked: &CommandView, resolved: &CommandView) -> Vec<Hole> {
             let places = if level == Level::Hidden { &all } else { &written };
             places.touch(&hole.path) || leads_through_links(&hole.path)
         }
-        (Why::Scope | Why::Own | Why::Programs | Why::Git | Why::Socket | Why::Others, _) => true,
+        (
+            Why::Scope | Why::Own | Why::Programs | Why::Git | Why::Socket | Why::Others | Why::Job,
+            _,
+        ) => true,
     };
     asked.holes.iter().filter(near).cloned().collect()
 }

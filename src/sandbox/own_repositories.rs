@@ -40,12 +40,16 @@ impl Identity {
     }
 }
 
+fn listed(file: Option<&Path>) -> HashSet<Identity> {
+    let text = file.and_then(|file| fs::read_to_string(file).ok());
+    text.unwrap_or_default().lines().filter_map(Identity::parse).collect()
+}
+
 impl OwnRepositories {
     /// Those of the Pod with this storage; without one it has none.
     pub fn kept(storage: Option<&PodStorage>) -> Self {
         let file = storage.map(PodStorage::own_repositories);
-        let text = file.as_deref().and_then(|file| fs::read_to_string(file).ok());
-        let known = text.unwrap_or_default().lines().filter_map(Identity::parse).collect();
+        let known = listed(file.as_deref());
         Self { file, known }
     }
 
@@ -55,8 +59,9 @@ impl OwnRepositories {
 
     /// Adds those that the command made. Commands that run at the same time add theirs to the same file.
     pub fn add<'a>(&self, dirs: impl Iterator<Item = &'a PathBuf>) {
-        let fresh =
-            dirs.filter_map(|dir| Identity::of(dir)).filter(|own| !self.known.contains(own));
+        // Some may have been added since this was read.
+        let known = listed(self.file.as_deref());
+        let fresh = dirs.filter_map(|dir| Identity::of(dir)).filter(|own| !known.contains(own));
         let lines: String = fresh.map(|Identity(d, i, born)| format!("{d} {i} {born}\n")).collect();
         let Some(file) = self.file.as_ref().filter(|_| !lines.is_empty()) else { return };
         // Without namespaces no command made the directory of the storage.

@@ -354,6 +354,7 @@ mod tests {
             outputs: None,
             private: None,
             in_background: false,
+            writes: vec![],
             checks_out: None,
             files: vec![],
             limits: CommandLimits::default(),

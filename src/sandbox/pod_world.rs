@@ -5,7 +5,7 @@
 use crate::sandbox::next_helper::NextHelper;
 use crate::sandbox::order::{JsonLine as _, MOST_BYTES};
 use crate::sandbox::process::Process;
-use crate::sandbox::view::{CommandView, Isolation};
+use crate::sandbox::view::{CommandView, Isolation, Why};
 use crate::sandbox::{Command, Sandbox};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -68,7 +68,9 @@ impl PodWorld {
             view.isolation == Isolation::Namespaces && view.private.is_some() && view.shares_network
         })?;
         // A server in the background is there for the other commands.
-        let view = CommandView { scripts: Vec::new(), in_background: false, ..view.clone() };
+        let holes = view.holes.iter().filter(|hole| hole.why != Why::Job).cloned().collect();
+        let (scripts, writes) = (Vec::new(), Vec::new());
+        let view = CommandView { scripts, in_background: false, writes, holes, ..view.clone() };
         let mut keeping = self.keeping.lock().await;
         let fits = match &mut *keeping {
             Keeping::Nothing => false,

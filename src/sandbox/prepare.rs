@@ -10,7 +10,7 @@ use crate::sandbox::places::Person;
 use crate::sandbox::plan::{self, Plan};
 use crate::sandbox::view::{CommandView, Hole, Level, Links, Network, Sockets, Why};
 use crate::sandbox::world::{Part, World};
-use crate::sandbox::{guard, helper, linked_tree, near, resolve};
+use crate::sandbox::{guard, helper, job_writes, linked_tree, near, resolve};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -22,6 +22,8 @@ pub struct ViewOnDisk {
     pub view: CommandView,
     /// The repositories in it.
     found: Found,
+    /// Why the directories that a command in the background names cannot be written.
+    refused: Option<String>,
 }
 
 /// A view on this disk, and what is compared after its command.
@@ -43,10 +45,12 @@ impl ViewOnDisk {
         asked.holes.extend(parts);
         let holes = near::holes(&asked, &view);
         // Only now: what is a link of the person and which repository belongs to a scope depend on what its Pod may write.
-        let asked = CommandView { holes: holes.clone(), ..asked }.narrowed();
-        let view = CommandView { holes, ..view }.narrowed();
+        let asked = CommandView { holes: holes.clone(), ..asked };
+        let view = CommandView { holes, ..view };
+        let refused = job_writes::why_not(&asked, &view);
+        let (asked, view) = (asked.narrowed(), view.narrowed());
         let found = guard::find(&asked, &view);
-        Self { asked, view, found }
+        Self { asked, view, found, refused }
     }
 
     /// Refuses a command in the background whose scope contains a place of keys where nothing is: only what is there can be
@@ -92,9 +96,9 @@ impl Prepared {
     /// exist: of caches, of hooks, and `~/.ssh`.
     pub fn of(asked: CommandView) -> Self {
         let mut disk = ViewOnDisk::of(asked);
-        // What only reads changes nothing that would have to be undone.
         let in_background = disk.asked.in_background;
-        let mut before = match in_background {
+        // What only reads changes nothing that would have to be undone.
+        let mut before = match in_background && disk.asked.writes.is_empty() {
             true => Before::default(),
             false => after::look(&disk.asked, &disk.found),
         };
@@ -114,6 +118,7 @@ impl Prepared {
     /// Refuses a command that cannot start here, with a sentence.
     fn refuse(&self, cwd: &Path) -> Result<(), String> {
         enterable(cwd, &self.holes)?;
+        self.disk.refused.clone().map_or(Ok(()), Err)?;
         self.disk.refuse_later_keys()
     }
 

@@ -116,6 +116,8 @@ pub enum Why {
     Socket,
     /// Another Pod may write there. Paths in it that this Pod was granted by name stay writable.
     Others,
+    /// A command of this Pod in the background writes there.
+    Job,
 }
 
 impl Why {
@@ -134,6 +136,7 @@ impl Why {
             }
             Self::Socket => "a program listens at this socket",
             Self::Others => "another Pod writes there",
+            Self::Job => "a command in the background writes there",
         }
     }
 }
@@ -202,6 +205,9 @@ pub struct CommandView {
     /// Whether it runs in the background, and so beside the other commands of its Pod: see [`CommandView::narrowed`].
     #[serde(default)]
     pub in_background: bool,
+    /// The canonical directories of its scope that a command in the background may write.
+    #[serde(default)]
+    pub writes: Vec<PathBuf>,
     /// The new working tree into which a command of yoi itself checks files out: what is guarded there comes from the commit
     /// and stays. That the rest is as committed, too, is for the caller to see.
     #[serde(default)]
@@ -259,7 +265,7 @@ impl<'a> Around<'a> {
 }
 
 impl Grant {
-    /// A canonical directory that belongs to this command alone.
+    /// A canonical directory that this command alone writes.
     pub fn private(path: PathBuf) -> Self {
         Self { path, level: Level::Write, depth: Depth::Whole, links: Links::Refused }
     }
@@ -353,6 +359,7 @@ impl CommandView {
             outputs: around.outputs.map(Path::to_owned),
             private: around.private.map(PodStorage::of),
             in_background: false,
+            writes: Vec::new(),
             checks_out: None,
             files: Vec::new(),
             limits: around.limits,
@@ -363,15 +370,17 @@ impl CommandView {
         view
     }
 
-    /// The access of a command in the background: it reads the whole scope and writes nothing there. If it wrote there, it could
-    /// change a guarded file that another command of its Pod has just noted as the person's own.
+    /// The access of a command in the background: it reads the whole scope, and writes in it only the directories that the
+    /// call names. Elsewhere it could change a guarded file that another command of its Pod has just noted as the person's
+    /// own; these directories are read-only for the other commands as long as it runs.
     pub fn narrowed(mut self) -> Self {
         if self.in_background {
             let scope = |depth| matches!(depth, Depth::Whole | Depth::Flat);
             for grant in self.grants.iter_mut().filter(|grant| scope(grant.depth)) {
                 grant.level = grant.level.min(Level::Read);
             }
-            self.repositories.clear();
+            self.grants.extend(self.writes.iter().cloned().map(Grant::private));
+            self.repositories = self.writes.iter().map(|dir| dir.join(GIT)).collect();
         }
         self
     }
@@ -430,7 +439,9 @@ fn names(outside: &[OutsidePath], hole: &Hole) -> bool {
     let opens = |named: &Path| match hole.why {
         Why::Programs | Why::Rules | Why::Obeyed => named == hole.path,
         Why::Project => project::opens(named, &hole.path),
-        Why::Scope | Why::Own | Why::Secret | Why::Git | Why::Socket | Why::Others => false,
+        Why::Scope | Why::Own | Why::Secret | Why::Git | Why::Socket | Why::Others | Why::Job => {
+            false
+        }
     };
     outside.iter().any(|named| named.access == OutsideAccess::Write && opens(&named.path))
 }

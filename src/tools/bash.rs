@@ -4,22 +4,22 @@ use crate::files;
 use crate::protocol::family::Confined;
 use crate::protocol::{Credential, LimitKind, LimitMet};
 use crate::sandbox::{
-    Around, Command, CommandView, Ended, Isolation, LimitHint, Need, Outcome, Person, Sandbox,
-    Trust, writes_git,
+    Around, Command, CommandView, Ended, Hole, Isolation, Level, LimitHint, Need, Outcome, Person,
+    Sandbox, Trust, Why, writes_git,
 };
 use crate::scope::Scope;
 use crate::text::SafeText;
 use crate::tools::command_changes::{KnownChanges, KnownFiles};
 use crate::tools::credentials;
 use crate::tools::fault::Fault;
-use crate::tools::jobs;
 use crate::tools::live_output::LiveOutput;
 use crate::tools::outside::{self, CommandNeeds};
 use crate::tools::saved_output::SavedOutput;
 use crate::tools::{Context, Output, input};
+use crate::tools::{job_writes, jobs};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -71,10 +71,13 @@ pub struct Input {
     #[schemars(with = "Vec<String>")]
     needs: Vec<Asked>,
     /// Whether the command runs in the background: the call returns an id at once, for BashOutput and BashStop. It has no
-    /// time limit and no needs or outside. It reads the scope, and writes only below /tmp: a server that must write takes
-    /// a directory there (CARGO_TARGET_DIR=/tmp/target).
+    /// time limit and no needs or outside. It reads the scope, and writes only below /tmp and in the directories of writes.
     #[serde(default)]
     background: bool,
+    /// Directories of your scope that a command in the background writes, such as .next, dist or the data of a database.
+    /// They exist already, and hold only what this command makes; your other commands only read them while it runs.
+    #[serde(default)]
+    pub(crate) writes: Vec<PathBuf>,
     /// Each path outside your scope that the command works with, as narrow as possible. No other
     /// path outside is granted.
     #[serde(default)]
@@ -154,6 +157,7 @@ pub async fn run_without_call(program: String, ctx: &Context) -> Output {
         timeout: None,
         needs: Vec::new(),
         background: false,
+        writes: Vec::new(),
         outside: Vec::new(),
         reason: None,
     };
@@ -173,9 +177,10 @@ async fn run(
         return Err(Fault::argument(NO_BACKGROUND));
     }
     let limit = if in_background { jobs::NO_LIMIT } else { ctx.command_time.of(input.timeout) };
+    let writes = written(&input, ctx).await?;
     // A script that was unreadable when the call was approved may have any content.
     let scripts = ctx.scripts.iter().filter(|script| script.is_content()).cloned().collect();
-    let mut view = CommandView { scripts, in_background, ..view(ctx, &needs) };
+    let mut view = CommandView { scripts, in_background, writes, ..view(ctx, &needs) };
     // No other command of the Pod is in the network of one with a credential.
     view.shares_network &= needs.credentials.is_empty();
     let mut env = ctx.env.clone();
@@ -218,6 +223,7 @@ async fn run(
     let shares = needs.needs.is_empty() && needs.credentials.is_empty();
     let network = if shares { ctx.pod_world.network() } else { None };
     note_apart(&mut output, &command.program, &ctx.jobs.apart(network));
+    note_written(&mut output, &ended, ctx);
     let changes = known_changes(known, ctx).await;
     changes.lines.iter().for_each(|line| append(&mut output, line));
     output.files = changes.files;
@@ -237,6 +243,33 @@ fn note_apart(output: &mut Output, program: &str, apart: &[String]) {
             ),
         );
     }
+}
+
+/// An error text of a program that moves or links a file from a directory that is mounted of its own.
+const OF_TWO_MOUNTS: [&str; 1] = ["cross-device link"];
+
+/// Names the commands in the background whose directories this one could not write, if that may have made it fail.
+fn note_written(output: &mut Output, ended: &Ended, ctx: &Context) {
+    let shown = output.content.as_deref().unwrap_or_default();
+    let is_walled = WALLS.iter().chain(&OF_TWO_MOUNTS).any(|wall| shown.contains(wall));
+    let failed = ended.outcome != Outcome::Exited(0) && is_walled;
+    for job in ctx.jobs.writers().into_iter().filter(|_| failed) {
+        append(
+            output,
+            &format!("[{job}, so this command could only read there; BashStop ends it]"),
+        );
+    }
+}
+
+/// The directories that a command in the background is to write.
+async fn written(input: &Input, ctx: &Context) -> Result<Vec<PathBuf>, Fault> {
+    if input.writes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (named, looking) = (input.writes.clone(), ctx.clone());
+    let look = tokio::task::spawn_blocking(move || job_writes::resolved(&looking, &named)).await;
+    look.map_err(|_| Fault::Internal("the directories were not looked at".into()))?
+        .map_err(Fault::Argument)
 }
 
 /// How long a command waits for the files that the model knows: one may lie on a mount that never
@@ -287,7 +320,8 @@ fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
              the foreground, and start the rest in the background",
         ));
     }
-    match outside::why_needs_do_not_fit(&needs, &input.outside) {
+    let why = outside::why_needs_do_not_fit(&needs, &input.outside);
+    match why.or_else(|| job_writes::why_not(input.background, &input.writes)) {
         Some(why) => Err(Fault::Argument(why)),
         None => Ok(input),
     }
@@ -346,7 +380,7 @@ pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
     let (scope, given, own, others) = (&ctx.scope, &ctx.given, &ctx.own, &ctx.others);
     let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());
     let (outputs, private) = (Some(outputs), Some(ctx.private.as_path()));
-    CommandView::new(&Around {
+    let mut view = CommandView::new(&Around {
         scope,
         given,
         person,
@@ -359,7 +393,10 @@ pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
         private,
         isolation,
         limits,
-    })
+    });
+    let job = |path| Hole { path, level: Level::Read, why: Why::Job };
+    view.holes.extend(ctx.jobs.written().into_iter().map(job));
+    view
 }
 
 /// Error texts that suggest that the sandbox caused a failure.

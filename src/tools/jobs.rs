@@ -1,10 +1,12 @@
 //! The commands of a Pod that run in the background: each outlives the call that starts it, and ends by itself, by
-//! BashStop, by a person, or with its Pod. It only reads the scope, so what others do there need not wait for it.
+//! BashStop, by a person, or with its Pod. Of the scope it writes only the directories that its call named: the other
+//! commands of the Pod read there meanwhile, and they are not lent as long as it runs.
 
 mod output;
 
 use crate::protocol::{JobInfo, PodName, now_ms};
 use crate::sandbox::{Command, Ended, KeptNetwork, Sandbox, SandboxError};
+use crate::scope::{Permission, Rule};
 use crate::text::SafeText;
 use crate::tools::fault::Fault;
 use crate::tools::jobs::output::JobOutput;
@@ -13,7 +15,7 @@ use futures_util::future::{BoxFuture, join_all};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
@@ -26,6 +28,8 @@ const LISTED: usize = 8;
 /// A command in the background has no time limit; this is one that hardly any command reaches.
 pub const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 const CLOSED: &str = "the pod is being stopped, so nothing starts in the background";
+/// One that starts, in a sentence.
+const STARTS: &str = "a command that starts in the background";
 /// The end of the summary of a call that started one.
 pub const RUNS: &str = " runs in the background";
 /// Characters of a command line in a sentence.
@@ -80,8 +84,8 @@ struct Inner {
 struct State {
     /// In the order of their numbers.
     jobs: Vec<Arc<Job>>,
-    /// The number of those that have a place and no number yet.
-    starting: usize,
+    /// What those are to write that have a place and no number yet.
+    starting: Vec<Arc<[PathBuf]>>,
     /// Whether none can start, because the Pod is stopped or the host ends.
     is_closed: bool,
 }
@@ -91,6 +95,8 @@ struct State {
 struct Job {
     number: u32,
     command: String,
+    /// The directories of the scope that it writes.
+    writes: Arc<[PathBuf]>,
     since: u64,
     began: Instant,
     output: Mutex<JobOutput>,
@@ -113,8 +119,8 @@ struct Finished {
     not_started: Option<String>,
 }
 
-/// A place for a command that starts.
-struct Place(Jobs);
+/// A place for a command that starts, and what it is to write.
+struct Place(Jobs, Arc<[PathBuf]>);
 
 #[derive(Deserialize, JsonSchema)]
 pub struct OutputInput {
@@ -152,11 +158,43 @@ impl Jobs {
         self.state().jobs.iter().any(|job| job.runs())
     }
 
-    /// Those that run, each with its command line: `job-1 (npm run dev)`.
+    /// Those that run, each with its command line: `job-1 (npm run dev), which writes /w/dist`.
     pub fn named(&self) -> Vec<String> {
         let state = self.state();
         let running = state.jobs.iter().filter(|job| job.runs());
-        running.map(|job| job.labelled(IN_REQUEST)).collect()
+        running.map(|job| job.labelled(IN_REQUEST) + &job.writing(", which writes ")).collect()
+    }
+
+    /// Those that run and write in the scope: `job-1 (npm run dev) writes /w/dist`.
+    pub fn writers(&self) -> Vec<String> {
+        let state = self.state();
+        let writers = state.jobs.iter().filter(|job| job.runs() && !job.writes.is_empty());
+        writers.map(|job| job.label() + &job.writing(" writes ")).collect()
+    }
+
+    /// The directories of the scope that those write which run or start.
+    pub fn written(&self) -> Vec<PathBuf> {
+        self.state().written().flat_map(|(_, dirs)| dirs.to_vec()).collect()
+    }
+
+    /// Those that may write in one of these regions, each as `job-1 (npm run dev)`.
+    pub fn that_write_in(&self, regions: &[Rule]) -> Vec<String> {
+        let overlaps = |dirs: &[PathBuf]| {
+            let mut dirs = dirs.iter().map(|dir| Rule::new(dir, Permission::Write));
+            dirs.any(|dir| regions.iter().any(|region| region.overlaps(&dir)))
+        };
+        let state = self.state();
+        let writing = state.written().filter(|(_, dirs)| overlaps(dirs));
+        writing.map(|(job, _)| job.map_or_else(|| STARTS.to_owned(), |job| job.label())).collect()
+    }
+
+    /// Resolves when none writes in the scope.
+    pub async fn none_writes(&self) {
+        let mut running = self.running();
+        while !self.written().is_empty() {
+            // The sender is in the same place as the receiver.
+            let _ = running.changed().await;
+        }
     }
 
     /// Those that run in another network than this one of a command, named as by [`Jobs::named`].
@@ -209,7 +247,8 @@ impl Jobs {
         ctx: &Context,
         cancel: &CancellationToken,
     ) -> Result<Output, Fault> {
-        let place = self.place().map_err(Fault::Argument)?;
+        let writes = command.view.iter().flat_map(|view| view.writes.clone()).collect();
+        let place = self.place(writes).map_err(Fault::Argument)?;
         let (group, world) = (command.group.clone(), sandbox.world.clone());
         let (started, starts) = oneshot::channel();
         // It belongs to the Pod from now on, and not to the call, which may be dropped.
@@ -231,11 +270,12 @@ impl Jobs {
         }
         let id = job.id();
         let path = job.output().path().display().to_string();
+        let writing = job.writing(" and in ");
         Ok(Output::with(
             format!("{id}{RUNS}"),
             format!(
                 "[BashOutput reads what {id} writes, BashStop ends it; you are told when it ends. Its output: {path}. It has \
-                 no time limit, and ends with this pod. It reads your scope, and writes only below /tmp.]\n"
+                 no time limit, and ends with this pod. It reads your scope, and writes only below /tmp{writing}.]\n"
             ),
         ))
     }
@@ -266,7 +306,7 @@ impl Jobs {
         place: Place,
         started: oneshot::Sender<Result<Arc<Job>, Fault>>,
     ) {
-        let job = match self.begin(&command, &ctx).await {
+        let job = match self.begin(&command, &ctx, place.1.clone()).await {
             Ok(job) => job,
             // The call may be over.
             Err(why) => return drop(started.send(Err(why))),
@@ -291,12 +331,18 @@ impl Jobs {
         self.count();
     }
 
-    async fn begin(&self, command: &Command, ctx: &Context) -> Result<Arc<Job>, Fault> {
+    async fn begin(
+        &self,
+        command: &Command,
+        ctx: &Context,
+        writes: Arc<[PathBuf]>,
+    ) -> Result<Arc<Job>, Fault> {
         let number = self.0.records.begins(command.program.clone()).await;
         let number = number.map_err(Fault::Execution)?;
         let job = Arc::new(Job {
             number,
             command: command.program.clone(),
+            writes,
             since: now_ms(),
             began: Instant::now(),
             output: Mutex::new(JobOutput::new(&ctx.outputs, &id_of(number))),
@@ -312,27 +358,38 @@ impl Jobs {
         Err(Fault::Argument(CLOSED.into()))
     }
 
-    fn place(&self) -> Result<Place, String> {
+    fn place(&self, writes: Arc<[PathBuf]>) -> Result<Place, String> {
         let mut state = self.state();
         let running: Vec<String> =
             state.jobs.iter().filter(|job| job.runs()).map(|job| job.id()).collect();
         if state.is_closed {
             return Err(CLOSED.into());
         }
-        if running.len() + state.starting >= MOST {
+        if running.len() + state.starting.len() >= MOST {
             return Err(format!(
                 "{MOST} commands of this pod run in the background, which is the most ({}): end one with BashStop first",
                 running.join(", ")
             ));
         }
-        state.starting += 1;
-        Ok(Place(self.clone()))
+        let meets =
+            |dir: &PathBuf, other: &PathBuf| dir.starts_with(other) || other.starts_with(dir);
+        for (job, dirs) in state.written() {
+            if let Some(dir) = dirs.iter().find(|dir| writes.iter().any(|own| meets(own, dir))) {
+                return Err(format!(
+                    "writes: {} is written by {} already: name another directory, or end that one with BashStop",
+                    dir.display(),
+                    job.map_or_else(|| STARTS.to_owned(), |job| job.label())
+                ));
+            }
+        }
+        state.starting.push(writes.clone());
+        Ok(Place(self.clone(), writes))
     }
 
     fn count(&self) {
-        let state = self.state();
-        let runs = state.jobs.iter().filter(|job| job.runs()).count();
-        self.0.running.send_if_modified(|running| std::mem::replace(running, runs) != runs);
+        let runs = || self.state().jobs.iter().filter(|job| job.runs()).count();
+        // What they write may have changed, too.
+        self.0.running.send_modify(|running| *running = runs());
     }
 
     fn find(&self, id: &str) -> Result<Arc<Job>, String> {
@@ -356,7 +413,21 @@ impl Jobs {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.state().starting -= 1;
+        let mut state = self.0.state();
+        let own = state.starting.iter().position(|writes| Arc::ptr_eq(writes, &self.1));
+        own.map(|own| state.starting.remove(own));
+        drop(state);
+        self.0.count();
+    }
+}
+
+impl State {
+    /// What each writes in the scope that runs or starts; one that starts has no number yet.
+    fn written(&self) -> impl Iterator<Item = (Option<&Job>, &[PathBuf])> {
+        let running = self.jobs.iter().filter(|job| job.runs());
+        let running = running.map(|job| (Some(&**job), &*job.writes));
+        let starting = self.starting.iter().map(|writes| (None, &**writes));
+        running.chain(starting).filter(|(_, dirs)| !dirs.is_empty())
     }
 }
 
@@ -371,6 +442,12 @@ impl Job {
 
     fn labelled(&self, characters: usize) -> String {
         format!("{} ({})", self.id(), SafeText::brief(&self.command, characters))
+    }
+
+    /// What it writes in the scope, after these words; empty if nothing.
+    fn writing(&self, words: &str) -> String {
+        let dirs: Vec<String> = self.writes.iter().map(|dir| dir.display().to_string()).collect();
+        if dirs.is_empty() { String::new() } else { format!("{words}{}", dirs.join(", ")) }
     }
 
     fn runs(&self) -> bool {
@@ -415,6 +492,7 @@ impl Job {
             pod: pod.clone(),
             id: self.id(),
             command: self.command.clone(),
+            writes: self.writes.to_vec(),
             since: self.since,
             ended_at: finished.as_ref().map(|finished| finished.at),
             outcome: finished.map(|finished| finished.summary),

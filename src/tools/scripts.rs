@@ -601,14 +601,16 @@ impl<'a> Search<'a> {
     }
 
     /// Whether another live Pod may put something else at this place, which lies below a path that only that Pod may write;
-    /// or a command of this Pod in the background, which writes in its `/tmp`.
+    /// or a command of this Pod in the background, which writes in its `/tmp` and perhaps there.
     fn is_anothers(&self, place: &Path) -> bool {
         let ctx = self.ctx;
         let below = |other: &PathBuf| place != other && place.starts_with(other);
         if place.starts_with(&ctx.private) {
             return ctx.jobs.any_runs();
         }
-        ctx.others.iter().any(below) && ctx.scope.permission(place) != Some(Permission::Write)
+        let by_others = || ctx.others.iter().any(below);
+        ctx.jobs.written().iter().any(below)
+            || by_others() && ctx.scope.permission(place) != Some(Permission::Write)
     }
 }
 

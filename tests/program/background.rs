@@ -18,6 +18,20 @@ call = [{ name = "Bash", args = { command = "{1}", background = true } }]
 text = "Bash said: {result}"
 
 [[when]]
+says = "write *"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "{1}", background = true, writes = ["part"] } }]
+[[when.step]]
+text = "Bash said: {result}"
+
+[[when]]
+says = "run *"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "{1}" } }]
+[[when.step]]
+text = "Bash said: {result}"
+
+[[when]]
 says = "net"
 [[when.step]]
 call = [{ name = "Bash", args = { command = "true", needs = ["network"], reason = "r" } }]
@@ -41,12 +55,23 @@ const WRITER: &str = "while sleep 0.01; do date > part/written-7531; done";
 
 /// A host with the Pod `a`, which runs a command in the background.
 fn with_a_job(command: &str) -> (Bench, Host) {
+    with_a_job_of("start", command)
+}
+
+/// The same with a command that also writes the directory `part`.
+fn with_a_writer() -> (Bench, Host) {
+    let (bench, host) = with_a_job_of("write", WRITER);
+    eventually("it writes", || bench.ws().join("part/written-7531").exists());
+    (bench, host)
+}
+
+fn with_a_job_of(message: &str, command: &str) -> (Bench, Host) {
     let bench = Bench::new();
     bench.play(SCRIPT);
     fs::create_dir(bench.ws().join("part")).expect("a new directory");
     let host = bench.serve();
     assert_eq!(bench.yoi(&["--model", &bench.model(), "-c", "new a"]).code, Some(0));
-    send(&bench, "a", &format!("start {command}"));
+    send(&bench, "a", &format!("{message} {command}"));
     eventually("the command runs", || jobs(&bench) == 1);
     eventually("the run is over", || is(&bench, "a", "idle"));
     (bench, host)
@@ -189,4 +214,35 @@ fn a_request_for_more_rights_names_what_runs_beside_it_in_the_background_and_no_
     assert!(refused.err.contains("allowed once only"), "{refused:?}");
     assert_eq!(decide(&[]).0.code, Some(0));
     eventually("the run is over", || went() == 3 && is(&bench, "a", "idle"));
+}
+
+#[test]
+fn what_a_command_in_the_background_writes_is_not_lent_and_no_other_pod_writes_beside_it() {
+    let (bench, _host) = with_a_writer();
+    let part = bench.ws().join("part");
+    let listed = bench.yoi(&["jobs"]).out;
+    assert!(listed.contains("writes") && listed.contains(part.to_str().unwrap()), "{listed}");
+    let explained = bench.yoi(&["explain", "a"]).out;
+    assert!(explained.contains("a command in the background writes there"), "{explained}");
+    assert_eq!(bench.yoi(&["--model", &bench.model(), "-c", "new b"]).code, Some(0));
+    send(&bench, "b", "run echo b > new");
+    eventually("the other pod only reads", || {
+        is(&bench, "b", "idle") && !bench.log("b").is_empty()
+    });
+    assert!(!bench.ws().join("new").exists());
+    let refused = bench.yoi(&["lend", "a", "b", "part"]);
+    let why = format!("`a` runs job-1 ({WRITER}) in the background, which may write below");
+    assert!(refused.code != Some(0) && refused.err.contains(&why), "{refused:?}");
+    send(&bench, "a", "spawn");
+    let said = |text: &str| bench.log("a").iter().any(|entry| entry.to_string().contains(text));
+    eventually("the model reads why", || said("in the background, which may write below"));
+    eventually("the run is over", || is(&bench, "a", "idle"));
+    assert!(bench.pod("kid").is_none());
+    let before = fs::read_to_string(part.join("written-7531")).expect("a written file");
+    assert!(!before.is_empty());
+    assert_eq!(bench.yoi(&["jobs", "stop", "job-1", "a"]).code, Some(0));
+    let lent = bench.yoi(&["lend", "a", "b", "part"]);
+    assert_eq!(lent.code, Some(0), "{lent:?}");
+    send(&bench, "b", "run echo b > new");
+    eventually("the turn is free", || bench.ws().join("new").exists());
 }

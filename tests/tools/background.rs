@@ -289,3 +289,144 @@ async fn a_command_in_another_network_reaches_no_port_of_what_runs_in_the_backgr
     bench.ctx.jobs.close(EndedBy::Stop).await;
     assert!(!content(&bench.bash(look).await).contains("another network"));
 }
+
+/// A call of Bash in the background that writes these directories.
+fn writing(command: &str, writes: &[&str]) -> serde_json::Value {
+    json!({"command": command, "background": true, "writes": writes})
+}
+
+#[tokio::test]
+async fn the_directories_that_one_writes_are_named_by_directories_of_the_write_scope() {
+    let Some(mut bench) = bench().await else { return };
+    for dir in ["ws/dist", "ws/lent/part", "outside/own"] {
+        fs::create_dir_all(bench.path(dir)).unwrap();
+    }
+    bench.file("file", "");
+    std::os::unix::fs::symlink("../outside/own", bench.path("ws/away")).unwrap();
+    let lent = Rule::new(bench.path("ws/lent/part"), Permission::Write);
+    bench.ctx.scope.deny.push(lent);
+    let outside = bench.path("outside").display().to_string();
+    for (dir, why) in [
+        ("missing", "does not exist: make it first"),
+        ("file", "is no directory"),
+        ("away", "is not wholly yours to write"),
+        (&outside, "is not wholly yours to write"),
+        ("lent", "is not wholly yours to write"),
+        ("lent/part", "is not wholly yours to write"),
+        ("/tmp", "is not wholly yours to write"),
+        ("dist/../..", "is not wholly yours to write"),
+    ] {
+        let refused = bench.call("Bash", writing("true", &["dist", dir])).await;
+        assert!(argument_error(&refused).contains(why), "{dir}: {refused:?}");
+    }
+    let many = ["dist"; 21];
+    let refused = bench.call("Bash", writing("true", &many)).await;
+    assert!(argument_error(&refused).contains("more than 20 directories"), "{refused:?}");
+    let refused = bench.call("Bash", json!({"command": "true", "writes": ["dist"]})).await;
+    assert!(argument_error(&refused).starts_with("writes is only for background"), "{refused:?}");
+    assert_eq!(bench.ctx.jobs.written(), Vec::<std::path::PathBuf>::new());
+    bench.call("Bash", writing("true", &["dist", "dist/.", "../ws/dist"])).await;
+    assert_eq!(bench.ctx.jobs.list(&pod())[0].writes, [bench.path("ws/dist")]);
+}
+
+/// Starts one that writes `dist` until there is a file `go`.
+async fn writer(bench: &mut Bench, program: &str) -> Output {
+    fs::create_dir(bench.path("ws/dist")).unwrap();
+    let program =
+        format!("{program}; echo ready; until [ -e go ]; do sleep 0.01; done; echo out > dist/end");
+    let started = bench.call("Bash", writing(&program, &["dist"])).await;
+    said(bench, "ready").await;
+    started
+}
+
+#[tokio::test]
+async fn what_one_writes_the_other_commands_of_its_pod_only_read_until_it_ends() {
+    let Some(mut bench) = bench().await else { return };
+    let started = writer(&mut bench, "echo out > dist/out").await;
+    let dist = bench.path("ws/dist");
+    assert!(
+        content(&started).contains(&format!("/tmp and in {}.]", dist.display())),
+        "{started:?}"
+    );
+    assert_eq!(content(&bench.bash("cat dist/out").await), "out\n");
+    for program in
+        ["echo x > dist/x", "mv dist old", "rm -r dist", "mv dist/out .", "ln dist/out x"]
+    {
+        let refused = bench.bash(program).await;
+        assert!(!refused.summary.starts_with("Exit 0 "), "{program}: {refused:?}");
+        let said = content(&refused);
+        assert!(said.contains("[job-1 (echo out > dist/out; echo ready"), "{program}: {said}");
+        assert!(said.contains(&format!("writes {}, so", dist.display())), "{program}: {said}");
+    }
+    let meets = bench.call("Bash", writing("true", &["dist"])).await;
+    assert!(argument_error(&meets).contains("is written by job-1"), "{meets:?}");
+    fs::create_dir_all(dist.join("sub")).unwrap();
+    let inside = bench.call("Bash", writing("true", &["dist/sub"])).await;
+    assert!(argument_error(&inside).contains("is written by job-1"), "{inside:?}");
+    let list = bench.ctx.jobs.named();
+    assert!(list[0].ends_with(&format!("), which writes {}", dist.display())), "{list:?}");
+    let rule = |dir: &str| [Rule::new(bench.path(dir), Permission::Write)];
+    for (dir, writes) in [("ws", 1), ("ws/dist", 1), ("ws/dist/sub", 1), ("ws/distant", 0)] {
+        assert_eq!(bench.ctx.jobs.that_write_in(&rule(dir)).len(), writes, "{dir}");
+    }
+    bench.file("go", "");
+    bench.ctx.jobs.none_writes().await;
+    assert_eq!(fs::read_to_string(dist.join("end")).unwrap(), "out\n");
+    assert!(bench.bash("mv dist old && echo x > old/x").await.summary.starts_with("Exit 0 "));
+}
+
+#[tokio::test]
+async fn a_script_where_one_writes_is_not_held() {
+    let Some(mut bench) = bench().await else { return };
+    let held = |bench: &Bench, script: &str| {
+        let call = json!({"command": format!("bash {script}")}).to_string();
+        let scripts = command_needs(&call, &bench.ctx).scripts;
+        assert!(scripts.iter().any(|script| script.is_content()), "{scripts:?}");
+        !scripts.iter().any(|script| script.is_unheld())
+    };
+    bench.file("s.sh", "echo good");
+    writer(&mut bench, "mkdir dist/sub; echo echo good > dist/sub/s.sh").await;
+    // It can rename what the script lies in, and put another one there.
+    assert!(!held(&bench, "dist/sub/s.sh"));
+    assert!(held(&bench, "s.sh"));
+    bench.ctx.jobs.close(EndedBy::Stop).await;
+    assert!(held(&bench, "dist/sub/s.sh"));
+}
+
+#[tokio::test]
+async fn a_server_that_writes_is_reached_by_the_other_commands_of_its_pod() {
+    let Some(mut bench) = bench().await else { return };
+    fs::create_dir(bench.path("ws/dist")).unwrap();
+    let serve = "echo served > dist/page; python3 -u -m http.server 0 --bind 127.0.0.1";
+    bench.call("Bash", writing(serve, &["dist"])).await;
+    let said = said(&bench, "Serving HTTP on ").await;
+    let port = said.split(' ').nth(5).unwrap();
+    let get = format!(
+        "python3 -c 'import urllib.request as r; print(r.urlopen(\"http://127.0.0.1:{port}/dist/page\").read().decode())'"
+    );
+    let got = bench.bash(&get).await;
+    assert!(content(&got).starts_with("served\n"), "{got:?}");
+}
+
+#[tokio::test]
+async fn a_command_beside_one_that_writes_brings_nothing_back_that_was_moved_away_at_its_end() {
+    let Some(mut bench) = bench().await else { return };
+    let evil = "git init -q dist/x; git -C dist/x config core.fsmonitor ./evil; echo evil > dist/x/.git/hooks/pre-commit";
+    writer(&mut bench, evil).await;
+    let (jobs, dist) = (bench.ctx.jobs.clone(), bench.path("ws/dist"));
+    // It began while all of it lay there, and ends after the other one.
+    let ended = bench.path("ws/ended");
+    let beside = bench.bash("echo x > go; until [ -e ended ]; do sleep 0.01; done");
+    let tell = async {
+        jobs.none_writes().await;
+        fs::write(ended, "").unwrap();
+    };
+    let (beside, ()) = tokio::join!(beside, tell);
+    assert!(beside.summary.starts_with("Exit 0 "), "{beside:?}");
+    assert!(!dist.join("x/.git/hooks/pre-commit").exists());
+    let config = fs::read_to_string(dist.join("x/.git/config")).unwrap();
+    assert!(!config.contains("fsmonitor"), "{config}");
+    let notice = bench.notices(1).await;
+    let message = &notice[0].1.as_ref().unwrap().message;
+    assert!(message.contains("git would start it or obey it"), "{message}");
+}

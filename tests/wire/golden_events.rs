@@ -996,13 +996,14 @@ fn ours() -> Vec<(Event, String)> {
                     pod: name("alice"),
                     id: "job-1".into(),
                     command: "make".into(),
+                    writes: vec!["/w/dist".into()],
                     since: 1,
                     ended_at: Some(2),
                     outcome: Some("Exit 0 after 0.1 s".into()),
                     last_line: Some("ok".into()),
                 }],
             },
-            r#"{"event":"jobs","data":{"jobs":[{"pod":"alice","id":"job-1","command":"make","since":1,"ended_at":2,"outcome":"Exit 0 after 0.1 s","last_line":"ok"}]}}"#
+            r#"{"event":"jobs","data":{"jobs":[{"pod":"alice","id":"job-1","command":"make","writes":["/w/dist"],"since":1,"ended_at":2,"outcome":"Exit 0 after 0.1 s","last_line":"ok"}]}}"#
                 .into(),
         ),
         (

@@ -13,8 +13,8 @@ pub static VERB: Verb = of::<Jobs>(Verb {
     more: &[
         "A model starts a command in the background with the argument background of Bash, such as a development server, a \
          watcher or a long build. It has no time limit, and goes on when the screen is closed. It is confined as every command is, \
-         and more: it reads the scope, and writes only below /tmp. A server that must write takes a directory there \
-         (CARGO_TARGET_DIR=/tmp/target). It ends \
+         and more: it reads the scope, and writes only below /tmp and in the directories that its call names (writes). \
+         Meanwhile the other commands of its Pod only read those, and they are not lent. It ends \
          by itself, by BashStop of the model, by :jobs stop, with :stop of its Pod, and with the host. It is never \
          started again. The model is told once that it ended.",
         "Lists those of all Pods, and those that ended lately: the id, how long each has run or how it ended, its last \
@@ -73,6 +73,13 @@ fn sheet(jobs: &[JobInfo], now: u64) -> End {
     for job in jobs {
         lines.push(("job", headline(job, now)).into());
         lines.push(("  command", SafeText::line(&job.command).into_string()).into());
+        if !job.writes.is_empty() {
+            let dirs = job
+                .writes
+                .iter()
+                .map(|dir| SafeText::line(dir.display().to_string()).into_string());
+            lines.push(("  writes", dirs.collect::<Vec<_>>().join(", ")).into());
+        }
         if let Some(line) = &job.last_line {
             lines.push(("  last line", SafeText::line(line).into_string()).into());
         }

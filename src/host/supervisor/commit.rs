@@ -59,14 +59,14 @@ impl Family {
         Ok(changed)
     }
 
-    /// Narrows the scope of every Pod that loses something; returns those Pods, each with a region that it loses.
-    fn narrow(&self) -> Vec<(Handle, Rule)> {
+    /// Narrows the scope of every Pod that loses something; returns those Pods, each with the regions that it loses.
+    fn narrow(&self) -> Vec<(Handle, Vec<Rule>)> {
         let mut narrowed = Vec::new();
         for key in self.table.affected().filter(|key| self.table.is_live(key)) {
             let Some(handle) = self.known(key) else { continue };
             let after = self.table.held(key);
             let lost = handle.granted.borrow().scope.write_lost_in(&after);
-            if let Some(lost) = lost.into_iter().next() {
+            if !lost.is_empty() {
                 handle.granted.send_modify(|granted| granted.scope = after);
                 // They have the scope of their start.
                 handle.servers.end_writers();
@@ -77,7 +77,7 @@ impl Family {
     }
 
     /// Gives every Pod what it holds now, where that changed. Its tools know at once.
-    fn regrant(&self, narrowed: &[(Handle, Rule)]) -> Vec<Handle> {
+    fn regrant(&self, narrowed: &[(Handle, Vec<Rule>)]) -> Vec<Handle> {
         let mut changed = Vec::new();
         for key in self.table.affected() {
             let Some(handle) = self.known(key) else { continue };
@@ -96,7 +96,7 @@ impl Family {
     }
 
     /// A Pod by its key, listed or not yet.
-    pub(super) fn known(&self, key: &str) -> Option<Handle> {
+    pub(crate) fn known(&self, key: &str) -> Option<Handle> {
         let listed = self.shared.members.borrow().0.get(key).cloned();
         listed.or_else(|| self.shared.newborns.borrow().get(key).cloned())
     }
@@ -155,15 +155,21 @@ impl Family {
 }
 
 /// The refusal of a step that takes write from a Pod whose command runs.
-fn in_use(narrowed: &[(Handle, Rule)]) -> Option<Refusal> {
-    narrowed.iter().find_map(|(handle, lost)| {
-        let command = handle.commands.oldest()?;
-        Some(Refusal::invalid(format!(
-            "`{}` runs {command}, which may write below {}; wait for it or :pause {}",
-            handle.name,
-            lost.target.display(),
-            handle.name
-        )))
+fn in_use(narrowed: &[(Handle, Vec<Rule>)]) -> Option<Refusal> {
+    narrowed.iter().find_map(|(Handle { name, commands, jobs, .. }, lost)| {
+        let first = lost.first()?.target.display();
+        if let Some(command) = commands.oldest() {
+            return Some(Refusal::invalid(format!(
+                "`{name}` runs {command}, which may write below {first}; wait for it or :pause {name}"
+            )));
+        }
+        let jobs = jobs.that_write_in(lost);
+        let text = format!(
+            "`{name}` runs {} in the background, which may write below {first}; wait for it, or end it with BashStop or \
+             :jobs stop",
+            jobs.join(", ")
+        );
+        (!jobs.is_empty()).then(|| Refusal::invalid(text))
     })
 }
 

@@ -15,7 +15,9 @@ use crate::host::verb::{Caller, Cx, Verb};
 use crate::host::worktree::{self, Top};
 use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal, SpawnPod};
 use crate::scope::{Permission, Rule, Scope};
+use crate::tools::jobs::EndedBy;
 use crate::trace::OrLog as _;
+use futures_util::future::join;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -380,7 +382,7 @@ async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
 /// Removes a child that did not start, and returns the reason. A child whose first message was
 /// committed nevertheless remains as a stopped Pod.
 async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
-    child.prepare_stop().await;
+    join(child.prepare_stop(), child.jobs.close(EndedBy::Stop)).await;
     let name = &child.name;
     if unfinished::has_task(&cx.shared, child.session).await {
         return keep(cx, child, &refusal).await;

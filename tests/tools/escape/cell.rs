@@ -26,6 +26,8 @@ pub struct Cell {
     pub group: StartGroup,
     /// Whether its commands run as one in the background does.
     pub in_background: bool,
+    /// The directories of the scope that it then writes, relative to the bench.
+    pub writes: Vec<&'static str>,
     /// The timeout of a command in seconds.
     pub seconds: u64,
 }
@@ -82,6 +84,7 @@ impl Cell {
             limits,
             group: StartGroup::default(),
             in_background: false,
+            writes: Vec::new(),
             seconds: 120,
         }
     }
@@ -150,7 +153,8 @@ impl Cell {
         };
         let view = CommandView::new(&around);
         let (scripts, in_background) = (self.scripts.clone(), self.in_background);
-        let view = Some(CommandView { scripts, in_background, ..view });
+        let writes = self.writes.iter().map(|dir| self.path(dir)).collect();
+        let view = Some(CommandView { scripts, in_background, writes, ..view });
         let timeout = Duration::from_secs(self.seconds);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view, group: self.group.clone() };
