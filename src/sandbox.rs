@@ -166,6 +166,8 @@ pub struct Ended {
     pub stuck: Vec<String>,
     /// The changes to guarded files that were undone after it, each a sentence.
     pub undone: Vec<String>,
+    /// The names of what it left in the home directory, which is discarded.
+    pub lost: Vec<String>,
     /// The limit that its helper saw it meet.
     pub limit: Option<LimitMet>,
     /// Its confinement; `None` if it was started unconfined.
@@ -534,11 +536,11 @@ async fn finish(
         (_, _, Some(signal)) => Outcome::Signalled(signal),
         _ => Outcome::Exited(report.code.unwrap_or(0)),
     };
-    let Report { ended: left_over, stuck, mut undone, limit, confinement, .. } = report;
+    let Report { ended: left_over, stuck, mut undone, lost, limit, confinement, .. } = report;
     if report.world_killed {
         undone.push(WORLD_KILLED.to_owned());
     }
-    Ok(Ended { outcome, left_over, stuck, undone, limit, confinement })
+    Ok(Ended { outcome, left_over, stuck, undone, lost, limit, confinement })
 }
 
 /// Ends the descendants of a helper that is alive but cannot read `/proc`.

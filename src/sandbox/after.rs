@@ -285,7 +285,10 @@ impl Before {
             self.restore(path, known, |now| known.becomes_harmlessly(now))
         });
         let heads = self.heads.iter();
-        let heads = heads.filter_map(|(path, known)| self.restore(path, known, Known::is_head));
+        let heads = heads.filter_map(|(path, known)| {
+            let said = self.restore(path, known, Known::is_head)?;
+            Some(emptied(path).unwrap_or(said))
+        });
         let repositories = iter::once_with(|| self.mend_repositories()).flatten();
         let shown = iter::once_with(|| self.say_shown()).flatten();
         moved.chain(kept).chain(heads).chain(repositories).chain(shown).collect()
@@ -494,4 +497,18 @@ fn known(dir: &OwnedFd, name: &OsStr) -> io::Result<Known> {
     }
     let owner = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
     Ok(Known::File { bytes, mode: Mode::from_raw_mode(stat.st_mode & 0o777), owner })
+}
+
+/// What is said of a repository that a command deleted as far as it could: only its guarded parts are left.
+fn emptied(head: &Path) -> Option<String> {
+    let dir = head.parent()?;
+    let is_worktree = dir.parent().is_some_and(|above| above.ends_with("worktrees"));
+    let is_emptied = !is_worktree && ways::is_missing(&dir.join("objects"));
+    is_emptied.then(|| {
+        format!(
+            "the command deleted the repository {} as far as it could: its commits are gone, and only what is guarded in \
+             it is left; with needs: [\"git\"] the same command deletes the rest",
+            dir.display()
+        )
+    })
 }

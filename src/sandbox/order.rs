@@ -124,6 +124,9 @@ pub struct Report {
     /// Sentences about the changes of guarded files that were undone.
     #[serde(default)]
     pub undone: Vec<String>,
+    /// The names of what it left in the home directory, which is discarded.
+    #[serde(default)]
+    pub lost: Vec<String>,
     /// The first process of its world was killed, and with it the command.
     #[serde(default)]
     pub world_killed: bool,

@@ -5,8 +5,23 @@ use std::path::Path;
 
 /// The file of a Node package.
 pub const PACKAGE: &str = "package.json";
-/// The most names that are shown of one change.
+/// The most names that are shown of one change, besides those that run on their own.
 const SHOWN: usize = 10;
+/// The scripts that an installation or the making of a package runs without being asked for them (npm, `using-npm/scripts`).
+const ON_THEIR_OWN: [&str; 12] = [
+    "preinstall",
+    "install",
+    "postinstall",
+    "preprepare",
+    "prepare",
+    "postprepare",
+    "prepublish",
+    "prepublishOnly",
+    "prepack",
+    "postpack",
+    "dependencies",
+    "uninstall",
+];
 
 /// Names the `scripts` that differ between two contents of a `package.json`; `None` for every other
 /// file and if none differs. Invalid JSON has no scripts.
@@ -17,11 +32,15 @@ pub fn changed_package_scripts(path: &Path, before: Option<&[u8]>, now: &[u8]) -
     let (before, now) = (scripts(before.unwrap_or_default()), scripts(now));
     let other = |name: &&String| before.get(*name) != now.get(*name);
     let gone = before.keys().filter(|name| !now.contains_key(*name));
-    let names: Vec<String> =
-        now.keys().filter(other).chain(gone).map(|name| format!("{name:?}")).collect();
-    let more = names.len().saturating_sub(SHOWN);
+    let (mut names, others): (Vec<&String>, Vec<&String>) = now
+        .keys()
+        .filter(other)
+        .chain(gone)
+        .partition(|name| ON_THEIR_OWN.contains(&name.as_str()));
+    let more = others.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    names.extend(others.into_iter().take(SHOWN));
+    let shown = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     let path = path.display();
     (!names.is_empty()).then(|| {
         format!(
@@ -62,6 +81,9 @@ mod tests {
         let many: Vec<String> = (0..12).map(|n| format!("\"s{n}\": \"\"")).collect();
         let many = format!("{{\"scripts\": {{{}}}}}", many.join(","));
         assert!(said("", &many).is_some_and(|said| said.contains(" and 2 more in ")));
+        let last = many.replace("\"s11\"", "\"postinstall\"");
+        let last = said("", &last).expect("a change");
+        assert!(last.starts_with("the scripts \"postinstall\", \"s0\", "), "{last}");
         let other = changed_package_scripts(Path::new("/w/other.json"), None, first.as_bytes());
         assert_eq!(other, None);
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Their names below the directory of the project, each with the program that obeys it without asking the person. A
 /// directory includes its content.
-pub const PROJECT_FILES: [(&str, &str); 22] = [
+pub const PROJECT_FILES: [(&str, &str); 30] = [
     (".vim/coc-settings.json", "coc.nvim"),
     (".zed/debug.json", "Zed"),
     (".zed/settings.json", "Zed"),
@@ -21,19 +21,28 @@ pub const PROJECT_FILES: [(&str, &str); 22] = [
     (".cursor/cli.json", "Cursor"),
     (".cursor/hooks.json", "Cursor"),
     (".cursor/mcp.json", "Cursor"),
+    (".crush.json", "Crush"),
+    ("crush.json", "Crush"),
     (".gemini/.env", "Gemini CLI"),
     (".gemini/extensions", "Gemini CLI"),
     (".gemini/settings.json", "Gemini CLI"),
+    // Helix asks only since 2026.
+    (".helix/config.toml", "Helix"),
+    (".helix/languages.toml", "Helix"),
+    (".hg/hgrc", "Mercurial"),
     (".kiro/settings/mcp.json", "Kiro"),
     (".opencode", "opencode"),
     ("opencode.json", "opencode"),
     ("opencode.jsonc", "opencode"),
+    (".qwen/.env", "Qwen Code"),
+    (".qwen/extensions", "Qwen Code"),
+    (".qwen/settings.json", "Qwen Code"),
     (".roo/mcp.json", "Roo Code"),
     (".windsurf/mcp_config.json", "Windsurf"),
 ];
 /// Files whose programs ask the person first, or run them only for a verb of the person. They are not guarded: the result
 /// of a command names those that it changed.
-pub const ASKED: [(&str, &str); 20] = [
+pub const ASKED: [(&str, &str); 28] = [
     (".envrc", "direnv"),
     (".vscode/tasks.json", "VS Code"),
     (".vscode/settings.json", "VS Code"),
@@ -54,6 +63,14 @@ pub const ASKED: [(&str, &str); 20] = [
     (".npmrc", "npm"),
     ("mise.toml", "mise"),
     (".mise.toml", "mise"),
+    (".bazelrc", "Bazel"),
+    (".factory", "Factory"),
+    (".mvn", "Maven"),
+    (".pi", "pi"),
+    (".pnpmfile.cjs", "pnpm"),
+    (".yarnrc.yml", "Yarn"),
+    ("rust-toolchain", "rustup"),
+    ("rust-toolchain.toml", "rustup"),
 ];
 
 /// Whether only some files of a directory are guarded, as in that of Visual Studio Code.

@@ -19,7 +19,9 @@ use crate::sandbox::scripts::{self, Copy};
 use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The directory for temporary files, and the one used when the scope contains `/tmp`.
@@ -47,7 +49,7 @@ pub enum Part {
     Pinned,
     /// An empty directory, or a file that cannot be opened.
     Hidden,
-    /// A directory that contains only the parts below it.
+    /// A directory that contains only the parts below it; nothing else can be made in it.
     Directory,
     /// A writable directory in memory, of this size in MiB.
     Memory(u32),
@@ -121,6 +123,11 @@ impl From<WrittenWorld> for World {
             cost,
         }
     }
+}
+
+/// Whether lists of files leave out a file of this name, as those of settings.
+pub fn is_hidden(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".")
 }
 
 impl World {
@@ -374,6 +381,7 @@ impl World {
         if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
             self.parts.insert(home.clone(), Part::Memory(limits.home_mib));
             self.git_settings(&home);
+            self.close_around(&home, view);
         }
         let fixed = [
             ("/proc", Part::Processes),
@@ -393,6 +401,36 @@ impl World {
             ("/dev/ptmx", "pts/ptmx"),
         ];
         self.links.extend(links.map(|(path, to)| (path.into(), to.into())));
+    }
+
+    /// Adds the directories between the home directory and what a command may write in it: what it would move there from its
+    /// scope, it would lose. Directories of settings, like `~/.config`, stay writable, because programs expect that.
+    fn close_around(&mut self, home: &Path, view: &CommandView) {
+        let is_of_scope =
+            |grant: &&Grant| grant.level == Level::Write && grant.depth != Depth::Cache;
+        for grant in view.grants.iter().filter(is_of_scope) {
+            let Ok(inside) = grant.path.strip_prefix(home) else { continue };
+            let mut dir = home.to_owned();
+            for name in inside.parent().iter().flat_map(|above| above.iter()) {
+                dir.push(name);
+                if is_hidden(name) {
+                    break;
+                }
+                if !self.shows(&dir) && !self.parts.contains_key(&dir) {
+                    self.parts.insert(dir.clone(), Part::Directory);
+                }
+            }
+        }
+    }
+
+    /// The names right in the home directory of this world that are its own.
+    pub fn names_in(&self, home: &Path) -> BTreeSet<OsString> {
+        let paths = self.parts.keys().chain(self.files.keys()).chain(self.links.keys());
+        let name = |path: &PathBuf| {
+            let inside = path.strip_prefix(home).ok()?;
+            inside.iter().next().map(OsStr::to_owned)
+        };
+        paths.filter_map(name).collect()
     }
 
     /// Adds a copy of the person's settings of git, without passwords and credential helpers.

@@ -465,6 +465,8 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
     lines.extend(left_by_git(content));
+    let keeps_settings = !needs.contains(&Need::Git) && says(&SETTINGS_REFUSED);
+    lines.extend(keeps_settings.then(|| GIT_HINT.to_owned()));
     let (said, limit) = limit_met(ended, content, ctx);
     lines.extend(said);
     if ended.outcome == Outcome::Signalled(KILLED) {
@@ -478,6 +480,10 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
 
 /// What git says of a guarded file that it cannot replace, before it ends with 0.
 const NOT_REPLACED: &str = "error: unable to unlink old '";
+/// What git says where it cannot change a guarded `config`, also as a step of a command that goes on and ends with 0.
+const SETTINGS_REFUSED: [&str; 2] = ["could not write config file ", "could not lock config file "];
+const GIT_HINT: &str = "[git could not change its settings, because they are guarded: run the git command again with needs: \
+                        [\"git\"] and a reason]";
 /// The most of these files that a line names.
 const FILES: usize = 5;
 
@@ -611,6 +617,7 @@ fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String
     };
     output.content = content;
     remarks(&mut output, &ended.undone);
+    remarks(&mut output, lost(&ended.lost).as_slice());
     name(&mut output, "ended what was still running", &ended.left_over);
     name(&mut output, "could not be ended and still runs", &ended.stuck);
     output
@@ -628,6 +635,17 @@ pub(crate) fn ended_in_background(
     output
 }
 
+/// The sentence about files that a command left in the home directory.
+fn lost(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| {
+        let names: Vec<String> = names.iter().map(|name| format!("~/{name}")).collect();
+        format!(
+            "what the command left in the home directory is gone: {}; only the scope, /tmp and caches are kept",
+            names.join(", ")
+        )
+    })
+}
+
 /// The most characters of a remark in a summary.
 const REMARK: usize = 120;
 
@@ -635,12 +653,15 @@ const REMARK: usize = 120;
 /// summary, which is all that a person sees of a folded call.
 fn remarks(output: &mut Output, sentences: &[String]) {
     let Some(first) = sentences.first() else { return };
-    let what = SafeText::brief(first.split(';').next().unwrap_or_default(), REMARK);
+    let what = SafeText::brief(first.split("; ").next().unwrap_or_default(), REMARK);
     output.summary.push_str(&format!("; {what}"));
     if let more @ 1.. = sentences.len() - 1 {
         output.summary.push_str(&format!(", and {more} more such"));
     }
-    sentences.iter().for_each(|sentence| append(output, &format!("[{sentence}]")));
+    // A name in them may hold anything, also what looks like another sentence.
+    for sentence in sentences {
+        append(output, &format!("[{}]", SafeText::spelled(sentence.as_str())));
+    }
 }
 
 /// Counts the processes in the summary and names them at the end of the content.

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 const TREES: usize = 64;
 const ENTRIES: usize = 500;
 const BYTES: u64 = 1024 * 1024;
-/// The most names in a sentence.
-const NAMES: usize = 10;
+/// The most names in a sentence: more than there are of one working tree.
+const NAMES: usize = 100;
 
 /// A file or directory before the command.
 #[derive(Debug)]

@@ -144,7 +144,13 @@ impl Build {
                 return self.bind(world, &private.tmp(), path).map(Some);
             }
             Part::Script => return self.script(world, path).map(Some),
-            Part::Directory => self.point(world, path, FileType::Directory).map(drop),
+            Part::Directory => {
+                let made = self.point(world, path, FileType::Directory).map(drop);
+                if made.is_ok() && self.lies_in_memory(world, path) {
+                    return self.pin(path).map(Some);
+                }
+                made
+            }
             Part::Memory(mib) => {
                 let inodes = u64::from(mib) * FILES_PER_MIB;
                 let mode =
@@ -187,7 +193,7 @@ impl Build {
         part: Part,
         known: Option<u64>,
     ) -> Result<(), Errno> {
-        if part == Part::Directory {
+        if part == Part::Directory && !self.lies_in_memory(world, path) {
             return Ok(());
         }
         let Some(place) = skip_own(world, path, self.reach(path).map(Some), None)? else {
@@ -217,6 +223,14 @@ impl Build {
     fn around<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         let is_mount = |dir: &&Path| *dir == Path::new("/") || self.parts.contains(*dir);
         path.ancestors().skip(1).find(is_mount)
+    }
+
+    /// Whether a path lies in a directory in memory that commands may write.
+    fn lies_in_memory(&self, world: &World, path: &Path) -> bool {
+        let mut above = path.ancestors().skip(1).filter_map(|dir| world.parts.get(dir));
+        above
+            .find(|part| **part != Part::Directory)
+            .is_some_and(|part| matches!(part, Part::Memory(_)))
     }
 
     /// Opens a path of this world.

@@ -1,20 +1,26 @@
 //! The first process of a world: builds it, starts the command in it, and ends the remaining
 //! processes. When it ends, for whatever reason, the kernel kills all processes of the world.
 
+use crate::files::canonical;
 use crate::protocol::LimitMet;
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{Report, WorldOrder};
 use crate::sandbox::reaper::{self, Reaper, Watchers};
-use crate::sandbox::world::Part;
+use crate::sandbox::view::CommandView;
 use crate::sandbox::world::build::{self, Missing};
+use crate::sandbox::world::{Part, World, is_hidden};
 use crate::sandbox::{powers, stage};
 use rustix::fs::statvfs;
 use rustix::process::{DumpableBehavior, Signal};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The most names of lost files in a report.
+const LOST: usize = 20;
 /// The `oom_score_adj` of commands: the kernel kills them before other programs when memory runs out.
 pub const FIRST_TO_DIE: &str = "800";
 
@@ -26,10 +32,11 @@ pub fn init_main() -> ExitCode {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::process::setsid();
     let report = match begin() {
-        Ok((mut reaper, places)) => {
+        Ok((mut reaper, places, home)) => {
             let report = reaper.reap();
             let limit = report.limit.or_else(|| full(&places));
-            Report { limit, ..report }
+            let lost = home.map(|home| home.lost()).unwrap_or_default();
+            Report { limit, lost, ..report }
         }
         Err(reason) => Report::failed(reason),
     };
@@ -48,7 +55,35 @@ fn full(places: &[InMemory]) -> Option<LimitMet> {
     places.iter().find(is_full).map(|(path, mib)| CommandLimits::full(path, *mib))
 }
 
-fn begin() -> Result<(Reaper, Vec<InMemory>), String> {
+/// The home directory of a world, which is discarded with it.
+struct Home {
+    path: PathBuf,
+    /// The names in it that belong to the world.
+    own: BTreeSet<OsString>,
+}
+
+impl Home {
+    /// The home directory, if it lies in memory.
+    fn of(world: &World, view: &CommandView) -> Option<Self> {
+        let path = view.home.as_ref()?;
+        let path = canonical(path).unwrap_or_else(|_| path.clone());
+        let in_memory = matches!(world.parts.get(&path), Some(Part::Memory(_)));
+        in_memory.then(|| Self { own: world.names_in(&path), path })
+    }
+
+    /// What a command left there. Files of settings are not named: programs write them on their own.
+    fn lost(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name());
+        let mut lost: Vec<OsString> =
+            names.filter(|name| !is_hidden(name) && !self.own.contains(name)).collect();
+        lost.sort_unstable();
+        lost.truncate(LOST);
+        lost.iter().map(|name| name.to_string_lossy().into_owned()).collect()
+    }
+}
+
+fn begin() -> Result<(Reaper, Vec<InMemory>, Option<Home>), String> {
     // The last stage starts meanwhile and waits for its order. It drops its capabilities itself.
     let mut score = OutOfMemory::open();
     score.set(FIRST_TO_DIE);
@@ -72,11 +107,12 @@ fn begin() -> Result<(Reaper, Vec<InMemory>), String> {
     let (leader, confinement) = reaper::become_command(last, &inner)?;
     let reaper = Reaper::watch_world(watchers, leader, confinement);
     let reaper = reaper.with_streams(inner.streams).with_limits(inner.view.limits);
+    let home = Home::of(&world, &inner.view);
     let places = world.parts.into_iter().filter_map(|(path, part)| match part {
         Part::Memory(mib) => Some((path, mib)),
         _ => None,
     });
-    Ok((reaper, places.collect()))
+    Ok((reaper, places.collect(), home))
 }
 
 /// The `oom_score_adj` of this process and of those it starts. The file is opened before the world is

@@ -118,6 +118,22 @@ fn holes_of_a_writable_grant_are_closed_and_held_in_their_place() {
 }
 
 #[test]
+fn the_way_from_home_to_a_writable_grant_takes_no_files() {
+    let disk = Disk::new();
+    for dir in ["me/src/team/app", "me/docs/shown", "me/.local/share/app"] {
+        fs::create_dir_all(disk.root.join(dir)).unwrap();
+    }
+    let scope = Scope::new(vec![
+        disk.rule("me/src/team/app", Permission::Write),
+        disk.rule("me/docs/shown", Permission::Read),
+        disk.rule("me/.local/share/app", Permission::Write),
+    ]);
+    let shown = disk.shown(&disk.world(&scope, &[]));
+    let closed: Vec<&String> = shown.iter().filter(|line| line.ends_with(": Directory")).collect();
+    assert_eq!(closed, ["me/src: Directory", "me/src/team: Directory"]);
+}
+
+#[test]
 fn secret_files_are_left_out_of_a_readable_home_and_covered_in_a_writable_one() {
     let disk = Disk::new();
     let read = Scope::new(vec![disk.rule("me", Permission::Read)]);

@@ -1,12 +1,13 @@
 //! A scope that contains the person's home directory, or the target of a link in it.
 
+use crate::bench::content;
 use crate::escape::cell::{Cell, no_world_to_test};
 use crate::escape::git::git;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use yoi::protocol::OutsideAccess;
-use yoi::sandbox::Need;
+use yoi::sandbox::{Need, Outcome};
 use yoi::scope::{Permission, Rule};
 use yoi::tools::touched;
 
@@ -80,6 +81,39 @@ async fn the_rest_of_a_home_directory_is_worked_in_as_ever() {
         .await;
     assert_eq!((did.well(), did.ended.undone.len()), ("person", 0), "{:?}", did.ended);
     assert_eq!(fs::read_to_string(cell.path("ws/.config/app/settings")).unwrap(), "new\n");
+}
+
+#[tokio::test]
+async fn nothing_of_a_scope_in_the_home_directory_is_lost_beside_it_without_a_word() {
+    let mut cell = at_home("home");
+    let scope = cell.path("home/src/work/app");
+    fs::create_dir_all(&scope).unwrap();
+    fs::create_dir_all(cell.path("home/.config")).unwrap();
+    cell.bench.ctx.scope.allow = vec![Rule::new(&scope, Permission::Write)];
+    cell.bench.ctx.cwd = scope.clone();
+    for place in ["..", "../..", "../new", "../../../src/new"] {
+        fs::write(scope.join("notes"), "mine").unwrap();
+        let did = cell.run(&format!("mv notes {place}")).await;
+        assert_ne!(did.ended.outcome, Outcome::Exited(0), "{place}: {}", did.text);
+        assert_eq!(fs::read_to_string(scope.join("notes")).unwrap(), "mine", "{place}");
+        assert_eq!(did.ended.lost, [""; 0], "{place}");
+    }
+    if !cell.has_world() {
+        return;
+    }
+    // Programs write settings at home on their own.
+    let did =
+        cell.run("echo x > ~/.settings && mkdir -p ~/.config/app && cp notes ~/.config/app/").await;
+    assert_eq!((did.well(), did.ended.lost.as_slice()), ("", &[] as &[String]));
+    let did = cell.run("cp notes ~/ && mkdir ~/archive && cp notes ~/archive/").await;
+    assert_eq!(
+        (did.well(), did.ended.lost.as_slice()),
+        ("", &["archive".into(), "notes".into()][..])
+    );
+    let output = cell.bench.bash("cp notes ~/").await;
+    let said = "what the command left in the home directory is gone: ~/notes";
+    assert!(content(&output).contains(said), "{output:?}");
+    assert!(output.summary.ends_with(said), "{output:?}");
 }
 
 #[tokio::test]
