@@ -2,13 +2,16 @@
 
 use crate::files::{self, FileError, Limit, Miss};
 use crate::run::policy::MAX_DETAILS;
-use crate::text::SafeText;
+use crate::text::{SafeText, is_markless};
 use crate::tools::Tool;
 use crate::tools::file_text::FileText;
 use crate::tools::line_diff::line_diff;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::path::Path;
 
+/// The most blank rows in a row that are shown as they are.
+const GAP: usize = 3;
 /// Bytes of a file that is compared with the text which replaces it.
 const MAX_COMPARED: u64 = 1024 * 1024;
 
@@ -77,7 +80,7 @@ pub(crate) fn replacement(path: &Path, content: &str) -> Option<String> {
     let (now, new) = (old.marked(&old.text), old.rewritten(content));
     let changed = match now == new {
         true => "the file has this content already".to_owned(),
-        false => line_diff(&now, &new).unwrap_or_default(),
+        false => without_long_gaps(&line_diff(&now, &new).unwrap_or_default()),
     };
     let shown = !changed.is_empty() && changed.len() <= MAX_DETAILS;
     Some(if shown {
@@ -102,8 +105,31 @@ fn marked(mark: &str, text: &str) -> String {
         text.split_terminator('\n').map(|line| format!("{mark}{line}")).collect();
     match lines.is_empty() {
         true => format!("{mark}(nothing)"),
-        false => lines.join("\n"),
+        false => without_long_gaps(&lines.join("\n")),
     }
+}
+
+/// The rows, in which a long run of rows of one mark without a character that is seen is their number: it could push the
+/// rest out of sight.
+fn without_long_gaps(rows: &str) -> String {
+    let blank = |row: &str| {
+        let mark = row.chars().next();
+        row.chars().skip(1).all(is_markless).then_some(mark)
+    };
+    let mut shown: Vec<Cow<'_, str>> = Vec::new();
+    let rows: Vec<&str> = rows.split('\n').collect();
+    for run in rows.chunk_by(|one, next| blank(one).is_some() && blank(one) == blank(next)) {
+        match run {
+            [first, ..] if run.len() > GAP => {
+                let mark = first.chars().next().unwrap_or(' ');
+                shown.push(
+                    format!("{mark} ⟨{} lines without a visible character⟩", run.len()).into(),
+                );
+            }
+            run => shown.extend(run.iter().map(|row| Cow::from(*row))),
+        }
+    }
+    shown.join("\n")
 }
 
 #[cfg(test)]
@@ -129,6 +155,10 @@ mod tests {
     fn a_change_of_a_file_shows_each_line_that_goes_and_comes() {
         let write = json!({ "file_path": "/w/a", "content": "#!/bin/sh\nrm x\n" });
         assert_eq!(details_of("Write", &write).unwrap(), "+ #!/bin/sh\n+ rm x");
+        let far = format!("a\n{}b\n\n\nc\n{}", " \n\u{200b}\n".repeat(1500), "\t\n".repeat(4));
+        let far = json!({ "file_path": "/w/a", "content": far });
+        let near = "+ a\n+ ⟨3000 lines without a visible character⟩\n+ b\n+ \n+ \n+ c\n+ ⟨4 lines without a visible character⟩";
+        assert_eq!(details_of("Write", &far).unwrap(), near);
         let edit = json!({ "file_path": "/w/a", "old_string": "a\nb", "new_string": "", "replace_all": true });
         let all = "at each place:\n- a\n- b\n+ (nothing)";
         assert_eq!(details_of("Edit", &edit).unwrap(), all);

@@ -24,8 +24,8 @@ const AGENT: &str = "SSH_AUTH_SOCK";
 const KNOWN_HOSTS: &str = ".ssh/known_hosts";
 const KNOWN_HOSTS_OF_MACHINE: &str = "/etc/ssh/ssh_known_hosts";
 const MOST_OF_HOSTS: u64 = 1024 * 1024;
-/// Variables with directories from which programs load code.
-const SEARCHED: [&str; 8] = [
+/// Variables with directories from which programs load code, or with options that name such code.
+const SEARCHED: [&str; 16] = [
     "PATH",
     "LD_LIBRARY_PATH",
     "PYTHONPATH",
@@ -34,6 +34,14 @@ const SEARCHED: [&str; 8] = [
     "RUBYLIB",
     "GEM_HOME",
     "NODE_PATH",
+    "NODE_OPTIONS",
+    "PYTHONSTARTUP",
+    "PERL5OPT",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "GOFLAGS",
+    "MAKEFLAGS",
+    "RUSTFLAGS",
 ];
 
 /// The credentials that commands of a Pod may ask for, each by its name.

@@ -41,7 +41,7 @@ pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
         }
     }
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    Ok(result(&found, &files.left_out(), &pattern, &base))
+    Ok(result(&found, &files.left_out(&base), &pattern, &base))
 }
 
 /// An absolute pattern is a directory without wildcards and the pattern below it.

@@ -95,7 +95,7 @@ pub fn grep(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
             break;
         }
     }
-    let mut output = lines.output(input.output_mode, &base, &files.left_out());
+    let mut output = lines.output(input.output_mode, &base, &files.left_out(&base));
     if ignored.is_cut() {
         output.summary.push_str(ignored::CUT_NOTE);
     }

@@ -163,14 +163,18 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// What the summary of a search adds about files that it did not visit.
-    pub fn left_out(&self) -> String {
+    /// What the summary of a search below `base` adds about files that it did not visit.
+    pub fn left_out(&self, base: &Path) -> String {
+        let part = match scoped_path::readable(self.ctx, base) {
+            true => "",
+            false => "; only what your scope holds of it was searched",
+        };
         let denied = match self.denied {
             0 => String::new(),
             denied => format!("; {denied} file(s) that a rule denies to Read are left out"),
         };
         let cut =
             if self.cut { format!("; stopped after {MAX_ENTRIES} entries") } else { String::new() };
-        denied + &cut
+        part.to_owned() + &denied + &cut
     }
 }
