@@ -191,6 +191,8 @@ pub struct Call {
 
 /// The variables that lead requests by https through a proxy; the first one that is set counts.
 pub const HTTPS_PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+/// The same for connections without TLS.
+pub const HTTP_PROXIES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 /// Who is asked, for the sentences about it.
 #[derive(Clone, Debug)]

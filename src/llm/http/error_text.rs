@@ -2,7 +2,7 @@
 
 use crate::config::url::is_loopback;
 use crate::llm::Failure;
-use crate::llm::http::{HTTPS_PROXIES, Who};
+use crate::llm::http::{HTTP_PROXIES, HTTPS_PROXIES, Who};
 use crate::llm::retry::passing_status;
 use crate::llm::wire::{at, is_too_long, text, upstream_error};
 use crate::text::SafeText;
@@ -67,7 +67,7 @@ pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) 
 fn proxy_variable(who: &Who) -> Option<&'static str> {
     let names = match who.url.starts_with("https:") {
         true => HTTPS_PROXIES,
-        false => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+        false => HTTP_PROXIES,
     };
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     names.into_iter().find(is_set).filter(|_| !is_loopback(&who.url))

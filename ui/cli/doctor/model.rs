@@ -3,8 +3,10 @@
 
 use crate::cli::doctor::finding::Finding;
 use crate::cli::doctor::within;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use yoi::config::dirs::{Env, var};
 use yoi::config::key_command::program_of;
 use yoi::config::model_select::{ModelContext, ModelError, WantedModel, choose, probe_local};
@@ -13,13 +15,16 @@ use yoi::config::url::BadUrl;
 use yoi::config::{
     Catalogue, KeySource, Keys, ModelChoice, Settings, Workspace, WorkspaceSettings,
 };
-use yoi::llm::http::HTTPS_PROXIES;
+use yoi::llm::http::{HTTP_PROXIES, HTTPS_PROXIES};
 
 const ABOUT: &str = "model";
 /// How long the servers on this machine may take together; each has 300 ms.
 const LOCAL: Duration = Duration::from_secs(1);
 /// How long the directories on PATH may take to answer.
 const PROGRAMS: Duration = Duration::from_secs(1);
+/// How long a proxy may take to answer.
+const PROXIES: Duration = Duration::from_secs(2);
+const PROXY: &str = "proxy";
 const KEY_COMMAND: &str = "key_command";
 /// The ways to connect a model.
 const CONNECT: &str = "set ANTHROPIC_API_KEY or another key and start yoi there, give one to \
@@ -43,7 +48,7 @@ pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -
     found.push(stored(keys));
     found.extend(in_environment(settings, env));
     found.extend(key_commands(settings, env).await);
-    found.extend(proxy(env));
+    found.extend(proxies(env).await);
     found.push(local);
     found.extend(workspace.notices.iter().map(|notice| {
         let way_out = "put it into your own config.toml if you want it";
@@ -128,8 +133,10 @@ fn stored(keys: &Keys) -> Finding {
 /// The names of the key variables that are set, never their values.
 fn in_environment(settings: &Settings, env: &Env) -> Option<Finding> {
     let variables = Catalogue::with(settings).key_variables();
-    let set: Vec<&str> =
+    // Several providers may read the same one.
+    let set: BTreeSet<&str> =
         variables.iter().filter(|name| var(env, name).is_some()).map(String::as_str).collect();
+    let set: Vec<&str> = set.into_iter().collect();
     (!set.is_empty()).then(|| Finding::ok(ABOUT, "keys set", set.join(", ")))
 }
 
@@ -162,10 +169,41 @@ async fn key_commands(settings: &Settings, env: &Env) -> Vec<Finding> {
     found
 }
 
-fn proxy(env: &Env) -> Option<Finding> {
-    let (name, value) = HTTPS_PROXIES.iter().find_map(|name| Some((name, var(env, name)?)))?;
-    let host = value.rsplit_once('@').map_or(value, |(_, host)| host);
-    Some(Finding::ok(ABOUT, "proxy", format!("{name} leads to {host}")))
+/// The proxies of this environment, and whether they take connections.
+async fn proxies(env: &Env) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    let mut tried = BTreeSet::new();
+    for names in [HTTPS_PROXIES, HTTP_PROXIES] {
+        let set = names.iter().find_map(|name| Some((*name, var(env, name)?)));
+        if let Some((name, value)) = set.filter(|(name, _)| tried.insert(*name)) {
+            found.push(proxy(name, value).await);
+        }
+    }
+    found
+}
+
+async fn proxy(name: &str, value: &str) -> Finding {
+    let shown = value.rsplit_once('@').map_or(value, |(_, host)| host);
+    let way_out = format!("correct or unset {name} where yoi starts");
+    // Without a scheme it is an HTTP proxy, as other programs read it.
+    let address = if value.contains("://") { value.to_owned() } else { format!("http://{value}") };
+    let url = reqwest::Url::parse(&address).ok();
+    let place = url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
+    let Some((host, port)) = place else {
+        return Finding::broken(ABOUT, PROXY, format!("{name} is no address: {shown}"), way_out);
+    };
+    let host = host.trim_matches(['[', ']']);
+    let why = match tokio::time::timeout(PROXIES, TcpStream::connect((host, port))).await {
+        Ok(Ok(_)) => return Finding::ok(ABOUT, PROXY, format!("{name} leads to {shown}")),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {} s", PROXIES.as_secs()),
+    };
+    Finding::broken(
+        ABOUT,
+        PROXY,
+        format!("{name} leads to {shown}, which takes no connection: {why}"),
+        way_out,
+    )
 }
 
 /// The model servers that answer on this machine, and whether there is one.
@@ -213,6 +251,26 @@ mod tests {
         assert_eq!(found.level, Level::Ok);
         assert!(found.text.contains("ANTHROPIC_API_KEY is set; key from ANTHROPIC_API_KEY"));
         assert!(!format!("{found:?}").contains("value-of-the-key"));
+    }
+
+    #[tokio::test]
+    async fn each_proxy_says_whether_it_takes_connections_and_never_its_password() {
+        let alive = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let alive = alive.local_addr().map(|at| (at, alive)).unwrap();
+        let dead =
+            tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let of = async |pairs: &[(&str, &str)]| -> Vec<(Level, String)> {
+            let found = proxies(&env(pairs)).await;
+            found.into_iter().map(|one| (one.level, one.text)).collect()
+        };
+        let with_password = format!("http://me:hidden@{}", alive.0);
+        let found = of(&[("https_proxy", &with_password), ("HTTP_PROXY", &dead.to_string())]).await;
+        assert_eq!(found[0], (Level::Ok, format!("https_proxy leads to {}", alive.0)));
+        let refused = format!("HTTP_PROXY leads to {dead}, which takes no connection: ");
+        assert!(found[1].0 == Level::Broken && found[1].1.starts_with(&refused), "{found:?}");
+        assert_eq!(of(&[("ALL_PROXY", &with_password)]).await.len(), 1, "it is one proxy for both");
+        let bad = of(&[("ALL_PROXY", "http://")]).await;
+        assert_eq!(bad, [(Level::Broken, "ALL_PROXY is no address: http://".to_owned())]);
     }
 
     #[tokio::test]
