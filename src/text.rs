@@ -20,7 +20,6 @@ use std::ops::Deref;
 
 pub use decoded::{BYTE_ORDER_MARK, Decoded, without_cut_character};
 pub use nearest::nearest;
-pub use spelled::is_markless;
 pub use terminal::Terminal;
 pub use typed::{shell_quoted, shell_word, verb_word};
 

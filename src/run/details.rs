@@ -2,7 +2,7 @@
 
 use crate::files::{self, FileError, Limit, Miss};
 use crate::run::policy::MAX_DETAILS;
-use crate::text::{SafeText, is_markless};
+use crate::text::SafeText;
 use crate::tools::Tool;
 use crate::tools::file_text::FileText;
 use crate::tools::line_diff::line_diff;
@@ -109,22 +109,23 @@ fn marked(mark: &str, text: &str) -> String {
     }
 }
 
-/// The rows, in which a long run of rows of one mark without a character that is seen is their number: it could push the
-/// rest out of sight.
+/// The rows, in which a long run of blank rows of one mark is their number: it could push the rest out of sight.
 fn without_long_gaps(rows: &str) -> String {
     let blank = |row: &str| {
         let mark = row.chars().next();
-        row.chars().skip(1).all(is_markless).then_some(mark)
+        row.chars().skip(1).all(|c| matches!(c, ' ' | '\t' | '\r')).then_some(mark)
     };
+    // What is too long is refused, whatever it consists of.
+    if rows.len() > MAX_DETAILS {
+        return rows.to_owned();
+    }
     let mut shown: Vec<Cow<'_, str>> = Vec::new();
     let rows: Vec<&str> = rows.split('\n').collect();
     for run in rows.chunk_by(|one, next| blank(one).is_some() && blank(one) == blank(next)) {
         match run {
             [first, ..] if run.len() > GAP => {
                 let mark = first.chars().next().unwrap_or(' ');
-                shown.push(
-                    format!("{mark} ⟨{} lines without a visible character⟩", run.len()).into(),
-                );
+                shown.push(format!("{mark} ⟨{} blank lines⟩", run.len()).into());
             }
             run => shown.extend(run.iter().map(|row| Cow::from(*row))),
         }
@@ -155,9 +156,9 @@ mod tests {
     fn a_change_of_a_file_shows_each_line_that_goes_and_comes() {
         let write = json!({ "file_path": "/w/a", "content": "#!/bin/sh\nrm x\n" });
         assert_eq!(details_of("Write", &write).unwrap(), "+ #!/bin/sh\n+ rm x");
-        let far = format!("a\n{}b\n\n\nc\n{}", " \n\u{200b}\n".repeat(1500), "\t\n".repeat(4));
+        let far = format!("a\n{}b\n\n\nc\n{}", " \n\t\r\n".repeat(1500), "\t\n".repeat(4));
         let far = json!({ "file_path": "/w/a", "content": far });
-        let near = "+ a\n+ ⟨3000 lines without a visible character⟩\n+ b\n+ \n+ \n+ c\n+ ⟨4 lines without a visible character⟩";
+        let near = "+ a\n+ ⟨3000 blank lines⟩\n+ b\n+ \n+ \n+ c\n+ ⟨4 blank lines⟩";
         assert_eq!(details_of("Write", &far).unwrap(), near);
         let edit = json!({ "file_path": "/w/a", "old_string": "a\nb", "new_string": "", "replace_all": true });
         let all = "at each place:\n- a\n- b\n+ (nothing)";

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::iter;
 use std::os::fd::OwnedFd;
@@ -287,7 +287,10 @@ impl Before {
         let heads = self.heads.iter();
         let heads = heads.filter_map(|(path, known)| {
             let said = self.restore(path, known, Known::is_head)?;
-            Some(emptied(path).unwrap_or(said))
+            Some(match emptied(path) {
+                Some(more) => format!("{said}; {more}"),
+                None => said,
+            })
         });
         let repositories = iter::once_with(|| self.mend_repositories()).flatten();
         let shown = iter::once_with(|| self.say_shown()).flatten();
@@ -501,9 +504,14 @@ fn known(dir: &OwnedFd, name: &OsStr) -> io::Result<Known> {
 
 /// What is said of a repository that a command deleted as far as it could: only its guarded parts are left.
 fn emptied(head: &Path) -> Option<String> {
-    let dir = head.parent()?;
-    let is_worktree = dir.parent().is_some_and(|above| above.ends_with("worktrees"));
-    let is_emptied = !is_worktree && ways::is_missing(&dir.join("objects"));
+    let dir = head.parent().filter(|dir| ways::is_missing(&dir.join("commondir")))?;
+    // Directories that hold a mount stay, without their files.
+    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut objects = entries(&dir.join("objects"));
+    let is_emptied = objects.all(|object| {
+        object.file_type().is_ok_and(|kind| kind.is_dir())
+            && entries(&object.path()).next().is_none()
+    });
     is_emptied.then(|| {
         format!(
             "the command deleted the repository {} as far as it could: its commits are gone, and only what is guarded in \

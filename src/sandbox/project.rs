@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Their names below the directory of the project, each with the program that obeys it without asking the person. A
 /// directory includes its content.
-pub const PROJECT_FILES: [(&str, &str); 30] = [
+pub const PROJECT_FILES: [(&str, &str); 32] = [
     (".vim/coc-settings.json", "coc.nvim"),
     (".zed/debug.json", "Zed"),
     (".zed/settings.json", "Zed"),
@@ -30,6 +30,8 @@ pub const PROJECT_FILES: [(&str, &str); 30] = [
     (".helix/config.toml", "Helix"),
     (".helix/languages.toml", "Helix"),
     (".hg/hgrc", "Mercurial"),
+    (".hg/hgrc-not-shared", "Mercurial"),
+    (".hg/sharedpath", "Mercurial"),
     (".kiro/settings/mcp.json", "Kiro"),
     (".opencode", "opencode"),
     ("opencode.json", "opencode"),

@@ -16,7 +16,7 @@ use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
 use crate::sandbox::pod_storage::PodStorage;
 use crate::sandbox::scripts::{self, Copy};
-use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level};
+use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level, Links};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -142,6 +142,7 @@ impl World {
             world.parts.insert(outputs.clone(), Part::Bind(Level::Read));
         }
         world.own_places(view);
+        world.close_home(asked);
         world.files.extend(asked.files.iter().cloned());
         world.follow(asked, person);
         world.cost.extend(plan::sealed_cost(view, holes));
@@ -381,7 +382,6 @@ impl World {
         if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
             self.parts.insert(home.clone(), Part::Memory(limits.home_mib));
             self.git_settings(&home);
-            self.close_around(&home, view);
         }
         let fixed = [
             ("/proc", Part::Processes),
@@ -403,14 +403,15 @@ impl World {
         self.links.extend(links.map(|(path, to)| (path.into(), to.into())));
     }
 
-    /// Adds the directories between the home directory and what a command may write in it: what it would move there from its
-    /// scope, it would lose. Directories of settings, like `~/.config`, stay writable, because programs expect that.
-    fn close_around(&mut self, home: &Path, view: &CommandView) {
-        let is_of_scope =
-            |grant: &&Grant| grant.level == Level::Write && grant.depth != Depth::Cache;
-        for grant in view.grants.iter().filter(is_of_scope) {
-            let Ok(inside) = grant.path.strip_prefix(home) else { continue };
-            let mut dir = home.to_owned();
+    /// Adds the directories between a home directory in memory and the scope: what a command would move there, it would lose.
+    /// Directories of settings, like `~/.config`, stay writable, because programs expect that.
+    fn close_home(&mut self, asked: &CommandView) {
+        let home = asked.home.as_ref().map(|home| canonical(home).unwrap_or_else(|_| home.clone()));
+        let in_memory = |home: &PathBuf| matches!(self.parts.get(home), Some(Part::Memory(_)));
+        let Some(home) = home.filter(in_memory) else { return };
+        for grant in asked.grants.iter().filter(|grant| grant.links == Links::Refused) {
+            let Ok(inside) = grant.path.strip_prefix(&home) else { continue };
+            let mut dir = home.clone();
             for name in inside.parent().iter().flat_map(|above| above.iter()) {
                 dir.push(name);
                 if is_hidden(name) {

@@ -32,7 +32,7 @@ pub fn spelled(text: Cow<'_, str>, longest: usize) -> Cow<'_, str> {
 }
 
 /// Whether a character leaves no mark on the screen.
-pub fn is_markless(c: char) -> bool {
+fn is_markless(c: char) -> bool {
     c == ' ' || hidden::is_spelled(c)
 }
 

@@ -219,7 +219,7 @@ async fn run(
     let content = tokio::task::spawn_blocking(move || saved.finish()).await;
     let content = content.map_err(|_| Fault::Internal("the output was lost".into()))?;
     let mut output = result(&ended, limit, took, content);
-    note(&mut output, &ended, ctx, &needs.needs);
+    note(&mut output, &ended, ctx, &needs.needs, "run it");
     let shares = needs.needs.is_empty() && needs.credentials.is_empty();
     let network = if shares { ctx.pod_world.network() } else { None };
     note_apart(&mut output, &command.program, &ctx.jobs.apart(network));
@@ -437,12 +437,10 @@ const NO_CREDENTIAL: [&str; 7] = [
 ];
 /// Names of this machine, as programs write them.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-const NETWORK_HINT: &str =
-    "[this command had no network; if it needs one, run it with needs: [\"network\"] and a reason]";
 
-/// Adds what the sandbox does not confine here, and after a failure that it may have caused, the
-/// needs to ask for.
-fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
+/// Adds what the sandbox does not confine here, and after a failure that it may have caused, the needs to ask for; `run` says
+/// how the command gets them.
+fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need], run: &str) {
     let Some(confinement) = &ended.confinement else { return };
     let mut lines = Vec::new();
     if confinement.word != Confined::Enforced {
@@ -453,20 +451,26 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
     let says = |texts: &[&str]| texts.iter().any(|text| content.contains(text));
     if !needs.contains(&Need::Network) && says(&NO_NETWORK) {
         // A pipe hides that the program in front of it failed.
-        lines.push(NETWORK_HINT.to_owned());
+        lines.push(format!(
+            "[this command had no network; if it needs one, {run} with needs: [\"network\"] and a reason]"
+        ));
     } else if let Some(hint) = ctx.credentials.hint(&ctx.granted_credentials)
         && failed
         && says(&NO_CREDENTIAL)
     {
         lines.push(hint);
     } else if failed && (says(&WALLS) || misses_outside(ctx, content)) {
-        lines.push(hint(&ctx.scope, needs));
+        lines.push(hint(&ctx.scope, needs, run));
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
     lines.extend(left_by_git(content));
     let keeps_settings = !needs.contains(&Need::Git) && says(&SETTINGS_REFUSED);
-    lines.extend(keeps_settings.then(|| GIT_HINT.to_owned()));
+    lines.extend(keeps_settings.then(|| {
+        format!(
+            "[git could not change its settings, because they are guarded: {run} with needs: [\"git\"] and a reason]"
+        )
+    }));
     let (said, limit) = limit_met(ended, content, ctx);
     lines.extend(said);
     if ended.outcome == Outcome::Signalled(KILLED) {
@@ -482,8 +486,6 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
 const NOT_REPLACED: &str = "error: unable to unlink old '";
 /// What git says where it cannot change a guarded `config`, also as a step of a command that goes on and ends with 0.
 const SETTINGS_REFUSED: [&str; 2] = ["could not write config file ", "could not lock config file "];
-const GIT_HINT: &str = "[git could not change its settings, because they are guarded: run the git command again with needs: \
-                        [\"git\"] and a reason]";
 /// The most of these files that a line names.
 const FILES: usize = 5;
 
@@ -553,7 +555,7 @@ const COSTS: usize = 5;
 
 /// A hint for a command that the sandbox may have stopped: names only the needs that the call
 /// lacked and that could help.
-fn hint(scope: &Scope, had: &[Need]) -> String {
+fn hint(scope: &Scope, had: &[Need], run: &str) -> String {
     let confined = match (had.contains(&Need::Outside), had.contains(&Need::Network)) {
         (false, false) => "confined to its scope, without network",
         (false, true) => "confined to its scope",
@@ -572,7 +574,7 @@ fn hint(scope: &Scope, had: &[Need]) -> String {
     let more: Vec<String> = Need::ALL.into_iter().filter(gives).map(named).collect();
     let more = more.join(" or ");
     format!(
-        "[this command was {confined}; if that stopped it, run it with needs: {more} and a reason]"
+        "[this command was {confined}; if that stopped it, {run} with needs: {more} and a reason]"
     )
 }
 
@@ -631,7 +633,8 @@ pub(crate) fn ended_in_background(
     ctx: &Context,
 ) -> Output {
     let mut output = result(ended, jobs::NO_LIMIT, took, end);
-    note(&mut output, ended, ctx, &[]);
+    // In the background it can have no needs.
+    note(&mut output, ended, ctx, &[], "run it in the foreground");
     output
 }
 
@@ -696,13 +699,13 @@ mod tests {
     fn a_command_that_failed_at_a_wall_reads_only_of_needs_that_could_help() {
         let scope = |permission| Scope { allow: vec![Rule::new("/w", permission)], deny: vec![] };
         let named = |permission, had: &[Need]| {
-            let hint = hint(&scope(permission), had);
+            let hint = hint(&scope(permission), had, "run it");
             Need::ALL.map(|need| hint.contains(&format!("[\"{}\"]", need.word())))
         };
         assert_eq!(named(Permission::Write, &[]), [true, true, true]);
         assert_eq!(named(Permission::Read, &[]), [true, false, true]);
         assert_eq!(named(Permission::Write, &[Need::Git, Need::Network]), [false, false, true]);
-        let all = hint(&scope(Permission::Write), &Need::ALL);
+        let all = hint(&scope(Permission::Write), &Need::ALL, "run it");
         assert!(all.contains("with needs: further paths in outside"), "{all}");
     }
 }

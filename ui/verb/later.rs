@@ -78,8 +78,8 @@ impl Later {
 /// The first of these Pods for which the inbox holds nothing.
 fn idle_among<'a>(known: &Known<'_>, pods: &'a [PodName]) -> Option<&'a PodName> {
     let waits = |pod: &PodName| {
-        let asks = known.family.approvals().iter().any(|request| request.is_of(pod));
-        asks || known.family.get(pod).is_some_and(|info| EachPod.fits(info))
+        let has_request = known.family.approvals().iter().any(|request| request.is_of(pod));
+        has_request || known.family.get(pod).is_some_and(|info| EachPod.fits(info))
     };
     pods.iter().find(|pod| !waits(pod))
 }

@@ -78,8 +78,9 @@ impl Home {
         let mut lost: Vec<OsString> =
             names.filter(|name| !is_hidden(name) && !self.own.contains(name)).collect();
         lost.sort_unstable();
-        lost.truncate(LOST);
-        lost.iter().map(|name| name.to_string_lossy().into_owned()).collect()
+        let more = lost.len().saturating_sub(LOST);
+        let names = lost.iter().take(LOST).map(|name| name.to_string_lossy().into_owned());
+        names.chain((more > 0).then(|| format!("… ({more} more)"))).collect()
     }
 }
 

@@ -182,13 +182,19 @@ async fn proxies(env: &Env) -> Vec<Finding> {
     found
 }
 
+/// The port of a proxy; that of SOCKS is 1080 (RFC 1928).
+fn port_of(url: &reqwest::Url) -> Option<u16> {
+    let usual = || url.scheme().starts_with("socks").then_some(1080);
+    url.port_or_known_default().or_else(usual)
+}
+
 async fn proxy(name: &str, value: &str) -> Finding {
     let shown = value.rsplit_once('@').map_or(value, |(_, host)| host);
     let way_out = format!("correct or unset {name} where yoi starts");
     // Without a scheme it is an HTTP proxy, as other programs read it.
     let address = if value.contains("://") { value.to_owned() } else { format!("http://{value}") };
     let url = reqwest::Url::parse(&address).ok();
-    let place = url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
+    let place = url.as_ref().and_then(|url| Some((url.host_str()?, port_of(url)?)));
     let Some((host, port)) = place else {
         return Finding::broken(ABOUT, PROXY, format!("{name} is no address: {shown}"), way_out);
     };
