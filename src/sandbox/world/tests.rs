@@ -92,7 +92,8 @@ fn a_world_holds_the_grants_the_tools_and_nothing_else_of_the_person() {
         assert!(!world.holds(Path::new(path)), "{path}");
     }
     let read = Scope::new(vec![disk.rule("me/ws/src", Permission::Read)]);
-    assert_eq!(disk.shown(&disk.world(&read, &[])), with(&["me/ws/src: Bind(Read)"]));
+    let shown = disk.shown(&disk.world(&read, &[]));
+    assert_eq!(shown, with(&["me/ws: Directory", "me/ws/src: Bind(Read)"]));
 }
 
 #[test]
