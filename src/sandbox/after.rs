@@ -292,7 +292,7 @@ impl Before {
                 None => said,
             })
         });
-        let repositories = iter::once_with(|| self.mend_repositories()).flatten();
+        let repositories = iter::once_with(|| self.mend_repositories(true)).flatten();
         let shown = iter::once_with(|| self.say_shown()).flatten();
         moved.chain(kept).chain(heads).chain(repositories).chain(shown).collect()
     }
@@ -300,7 +300,7 @@ impl Before {
     /// Moves away what a command that still runs put at guarded paths, and by what git would start programs.
     pub fn mend_new(&self) -> Vec<String> {
         let moved = self.absent.iter().filter_map(|path| self.remove(path));
-        moved.chain(iter::once_with(|| self.mend_repositories()).flatten()).collect()
+        moved.chain(iter::once_with(|| self.mend_repositories(false)).flatten()).collect()
     }
 
     /// Moves what the command put at a guarded path out of the scope.

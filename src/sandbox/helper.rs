@@ -31,6 +31,8 @@ use tempfile::TempDir;
 
 /// How often that is looked at which a command in the background makes in the scope.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// The most sentences of all looks at one command: a command can make any number of files.
+const MOST_SEEN: usize = 50;
 const UNREADABLE: &str = "the order is not readable";
 
 /// The main function of the helper, for the first argument [`crate::sandbox::HELPER_ARG`]. Reads
@@ -157,20 +159,21 @@ fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<E
         reaper::wait_for_end();
         close(&end);
     })?;
+    let before = Arc::new(before);
+    let looks = writes.then(|| Looks::start(before.clone())).transpose()?;
     started.give(&order);
     let old_work = order.world.private.as_ref().map_or_else(Vec::new, PodStorage::old_work);
     // What is not removed when this process ends is left to the next command. Names never come back.
     let remove = move || old_work.iter().for_each(|dir| drop(remove_tree(dir)));
     // A command can run without this thread.
     let _ = reaper::thread(remove);
-    let before = Arc::new(before);
-    let looks = writes.then(|| Looks::start(before.clone())).transpose()?;
     let report = started.report();
     storage.iter().for_each(StorageWatch::stop);
     started.end();
     let seen = looks.map(Looks::stop).unwrap_or_default();
     let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
-    let undone = seen.into_iter().chain(mended(&before, streams)).collect();
+    // The last look comes first: what it found may not be in order.
+    let undone = mended(&before, streams).into_iter().chain(seen.sentences()).collect();
     let mut report = report.unwrap_or_else(watcher_killed);
     report.add_undone(undone);
     report.limit = started.group.as_ref().and_then(ControlGroup::limit_met).or(report.limit);
@@ -208,16 +211,37 @@ struct Looks {
     /// Closed when the command is over.
     over: mpsc::Sender<()>,
     /// What was moved away, each a sentence.
-    seen: mpsc::Receiver<BTreeSet<String>>,
+    seen: mpsc::Receiver<Seen>,
+}
+
+/// What was moved away while a command ran, each a sentence, and how many more of them there were.
+#[derive(Default)]
+struct Seen(BTreeSet<String>, usize);
+
+impl Seen {
+    fn add(&mut self, sentences: Vec<String>) {
+        for sentence in sentences {
+            if self.0.len() < MOST_SEEN {
+                self.0.insert(sentence);
+            } else if !self.0.contains(&sentence) {
+                self.1 += 1;
+            }
+        }
+    }
+
+    fn sentences(self) -> impl Iterator<Item = String> {
+        let more = (self.1 > 0).then(|| format!("{} more were moved away while it ran", self.1));
+        self.0.into_iter().chain(more)
+    }
 }
 
 impl Looks {
     fn start(before: Arc<Before>) -> Result<Self, String> {
         let ((over, is_over), (said, seen)) = (mpsc::channel(), mpsc::channel());
         reaper::thread(move || {
-            let mut all = BTreeSet::new();
+            let mut all = Seen::default();
             while is_over.recv_timeout(LOOK_AGAIN) == Err(RecvTimeoutError::Timeout) {
-                all.extend(before.mend_new());
+                all.add(before.mend_new());
             }
             // The helper waits for it.
             let _ = said.send(all);
@@ -225,7 +249,7 @@ impl Looks {
         Ok(Self { over, seen })
     }
 
-    fn stop(self) -> BTreeSet<String> {
+    fn stop(self) -> Seen {
         drop(self.over);
         self.seen.recv().unwrap_or_default()
     }

@@ -2,7 +2,7 @@
 //! commands and beside the person, so in them lies nothing that is guarded, and they are no part of what git obeys.
 
 use crate::files::{canonical, led_to};
-use crate::sandbox::guard::{self, Found, HEAD};
+use crate::sandbox::guard::{self, Found, HEAD, HELD};
 use crate::sandbox::plan;
 use crate::sandbox::project;
 use crate::sandbox::view::{CommandView, Depth, GIT, Hole, Level, Links, Why};
@@ -30,7 +30,8 @@ fn one(asked: &CommandView, dir: &Path, shut: &[Hole], guarded: &[PathBuf]) -> O
     if canonical(dir).ok().as_deref() != Some(dir) || !dir.is_dir() {
         return refused(format!("{shown} is another place now than when it was named"));
     }
-    let in_git = |part: &Path| part.ends_with(GIT) || exists(&part.join(HEAD));
+    let has_data = |part: &Path| HELD.iter().all(|name| exists(&part.join(name)));
+    let in_git = |part: &Path| part.ends_with(GIT) || exists(&part.join(HEAD)) || has_data(part);
     if let Some(git) = dir.ancestors().find(|part| in_git(part)) {
         let git = git.display();
         return refused(format!("{shown} is a part of {git}, which git obeys"));

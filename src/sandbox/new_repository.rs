@@ -1,7 +1,7 @@
 //! What git would start in a repository that a command made: programs of its configuration and its hooks. Whoever makes
 //! a repository may set anything in it, so all but harmless settings count.
 
-use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
+use crate::files::{canonical, without_parents};
 use crate::sandbox::gitfile::{self, Setting};
 use crate::sandbox::guard::{HOOKS, common, repository};
 use crate::sandbox::ways;
@@ -183,15 +183,14 @@ fn key(setting: &Setting) -> String {
 }
 
 fn settings(file: &Path) -> Option<Vec<Setting>> {
-    let found = WorkspaceFiles::of(file.parent()?).read(file, Limit::whole(CONFIG));
-    gitfile::parse_whole(&found.ok()?.bytes)
+    gitfile::parse_whole(&ways::read(file, CONFIG)?)
 }
 
 /// The hooks of a repository that are no samples.
 fn hooks(dir: &Path) -> Vec<Fault> {
     let hooks = dir.join(HOOKS);
     let fault = |path, what: &str| Fault { path, what: what.to_owned(), without: None };
-    let entries = match fs::read_dir(&hooks) {
+    let entries = match ways::entries(&hooks) {
         Ok(entries) if !hooks.is_symlink() => entries,
         Err(error) if error.kind() == ErrorKind::NotFound && !hooks.is_symlink() => {
             return Vec::new();

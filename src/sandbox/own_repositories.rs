@@ -2,6 +2,7 @@
 //! Pod's to change, but for what starts a program.
 
 use crate::sandbox::pod_storage::PodStorage;
+use crate::sandbox::ways;
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write as _;
@@ -22,9 +23,10 @@ pub struct OwnRepositories {
 pub struct Identity(u64, u64, u128);
 
 impl Identity {
-    /// `None` if there is no directory at this path.
+    /// `None` if there is no directory at this path, or if it leads through a link: a command may have put that there for
+    /// another directory.
     pub fn of(dir: &Path) -> Option<Self> {
-        let meta = fs::symlink_metadata(dir).ok().filter(fs::Metadata::is_dir)?;
+        let meta = fs::File::from(ways::directory(dir).ok()?).metadata().ok()?;
         let born = meta.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Some(Self(meta.dev(), meta.ino(), born.map_or(0, |born| born.as_nanos())))
     }
@@ -70,5 +72,23 @@ impl OwnRepositories {
         let open = OpenOptions::new().append(true).create(true).mode(0o600).open(file);
         // A repository that is not listed is guarded as one of the person's.
         let _ = (dir, open.and_then(|mut file| file.write_all(lines.as_bytes())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_known_by_its_own_path_and_not_through_a_link() {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("theirs/.git")).unwrap();
+        std::os::unix::fs::symlink("theirs", root.join("own")).unwrap();
+        std::os::unix::fs::symlink("theirs/.git", root.join("git")).unwrap();
+        assert!(Identity::of(&root.join("theirs/.git")).is_some());
+        for path in ["own/.git", "git", "none"] {
+            assert_eq!(Identity::of(&root.join(path)), None, "{path}");
+        }
     }
 }

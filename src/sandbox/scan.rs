@@ -21,7 +21,8 @@ const WORTH_KEEPING: usize = 32;
 const RECENT: Duration = Duration::from_millis(2_500);
 /// The name of the entry that marks a directory as a working tree.
 const GIT: &[u8] = b".git";
-/// A directory with these names is a repository; one with the first and the last is a worktree of one.
+/// git obeys a directory with the two in the middle, if only as one that a worktree names; one with the first and the last
+/// is such a worktree.
 const PARTS: [&[u8]; 4] = [b"HEAD", b"objects", b"refs", b"commondir"];
 
 /// What one directory was when it was listed.
@@ -171,7 +172,7 @@ impl Scan {
 }
 
 /// The first field of a file with a scan.
-const VERSION: &[u8] = b"yoi-scan-1\0";
+const VERSION: &[u8] = b"yoi-scan-2\0";
 
 /// No name and no path contains a NUL, so it ends each of them; an empty field ends a list.
 fn parsed(bytes: &[u8]) -> Option<HashMap<PathBuf, Directory>> {
@@ -267,7 +268,8 @@ fn listed(dir: &OwnedFd, again: bool) -> Directory {
         }
     }
     let [head, objects, refs, main] = parts;
-    found.is_repository = head && (objects && refs || main);
+    // The main repository of a worktree needs no HEAD.
+    found.is_repository = objects && refs || head && main;
     found.stamp = stamp.filter(|stamp| stamp.is_settled() && !again);
     found
 }

@@ -1,10 +1,12 @@
 //! The directories on the path to a guarded file. A command can make one unreadable for its own
 //! user, who is also the user of the helper: the helper must not treat files in it as missing.
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat,
+};
 use rustix::process::geteuid;
-use std::fs::{Permissions, set_permissions};
-use std::io::ErrorKind;
+use std::fs::{self, Permissions, set_permissions};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -96,6 +98,24 @@ impl Closed {
 
 fn handle(dir: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", dir.as_raw_fd())
+}
+
+/// The names in a directory, which is reached through no link.
+pub fn entries(path: &Path) -> io::Result<fs::ReadDir> {
+    fs::read_dir(handle(&directory(path)?))
+}
+
+/// The bytes of a regular file, which is reached through no link; `None` if it is larger than `limit`, or none.
+pub fn read(path: &Path, limit: u64) -> Option<Vec<u8>> {
+    let (dir, name) = (directory(path.parent()?).ok()?, path.file_name()?);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(openat(&dir, name, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= limit).then_some(bytes)
 }
 
 /// Opens a directory without following links.

@@ -28,6 +28,9 @@ const LISTED: usize = 8;
 /// A command in the background has no time limit; this is one that hardly any command reaches.
 pub const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 const CLOSED: &str = "the pod is being stopped, so nothing starts in the background";
+/// The most directories that a sentence names, and characters of each.
+const NAMED: usize = 5;
+const PATH: usize = 200;
 /// One that starts, in a sentence.
 const STARTS: &str = "a command that starts in the background";
 /// The end of the summary of a call that started one.
@@ -66,7 +69,8 @@ pub enum EndedBy {
     Person,
     /// The Pod was stopped.
     Stop,
-    /// The host ended. This is not recorded: the next host says that the command ended with this one.
+    /// The host ended. This is recorded only where something was undone: else the next host says that the command ended
+    /// with this one.
     Host,
 }
 
@@ -117,6 +121,8 @@ struct Finished {
     content: String,
     /// Why it did not start.
     not_started: Option<String>,
+    /// Whether something that it made was moved away.
+    has_undone: bool,
 }
 
 /// A place for a command that starts, and what it is to write.
@@ -324,7 +330,7 @@ impl Jobs {
         // The result of the call that starts it says what stopped an unstarted one.
         let has_started = command.group.has_started();
         let notice = has_started.then(|| job.notice(&finished)).flatten();
-        if job.ended_by() != Some(EndedBy::Host) || !has_started {
+        if job.ended_by() != Some(EndedBy::Host) || !has_started || notice.is_some() {
             self.0.records.ended(job.number, notice).await;
         }
         job.result.send_replace(Some(finished));
@@ -446,8 +452,15 @@ impl Job {
 
     /// What it writes in the scope, after these words; empty if nothing.
     fn writing(&self, words: &str) -> String {
-        let dirs: Vec<String> = self.writes.iter().map(|dir| dir.display().to_string()).collect();
-        if dirs.is_empty() { String::new() } else { format!("{words}{}", dirs.join(", ")) }
+        let quoted = |dir: &PathBuf| {
+            SafeText::quoted(&SafeText::brief(dir.display().to_string(), PATH)).into_string()
+        };
+        let dirs: Vec<String> = self.writes.iter().take(NAMED).map(quoted).collect();
+        let more = match self.writes.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if dirs.is_empty() { String::new() } else { format!("{words}{}{more}", dirs.join(", ")) }
     }
 
     fn runs(&self) -> bool {
@@ -503,6 +516,7 @@ impl Job {
     fn finished(&self, ended: Result<Ended, SandboxError>, ctx: &Context) -> Finished {
         let took = self.began.elapsed();
         let end = self.output().finish();
+        let has_undone = ended.as_ref().is_ok_and(|ended| !ended.undone.is_empty());
         let is_unstarted =
             matches!(ended, Err(SandboxError::NotStarted(_) | SandboxError::KeeperLost(_)));
         let output = match &ended {
@@ -514,7 +528,7 @@ impl Job {
         };
         let not_started = is_unstarted.then(|| output.summary.clone());
         let content = output.content.unwrap_or_default();
-        Finished { at: now_ms(), summary: output.summary, content, not_started }
+        Finished { at: now_ms(), summary: output.summary, content, not_started, has_undone }
     }
 
     /// What the model is told; nothing where it ended the command itself.
@@ -522,6 +536,9 @@ impl Job {
         let by = self.ended_by();
         let why = match by {
             None => "ended",
+            Some(EndedBy::Host) if finished.has_undone => {
+                "was ended because the host of this pod ended, and was not started again"
+            }
             Some(EndedBy::Model | EndedBy::Host) => return None,
             Some(EndedBy::Person) => "was ended by a person",
             Some(EndedBy::Stop) => "was ended because this pod was stopped",

@@ -344,10 +344,7 @@ async fn what_one_writes_the_other_commands_of_its_pod_only_read_until_it_ends()
     let Some(mut bench) = bench().await else { return };
     let started = writer(&mut bench, "echo out > dist/out").await;
     let dist = bench.path("ws/dist");
-    assert!(
-        content(&started).contains(&format!("/tmp and in {}.]", dist.display())),
-        "{started:?}"
-    );
+    assert!(content(&started).contains(&format!("/tmp and in {dist:?}.]")), "{started:?}");
     assert_eq!(content(&bench.bash("cat dist/out").await), "out\n");
     for program in
         ["echo x > dist/x", "mv dist old", "rm -r dist", "mv dist/out .", "ln dist/out x"]
@@ -356,7 +353,7 @@ async fn what_one_writes_the_other_commands_of_its_pod_only_read_until_it_ends()
         assert!(!refused.summary.starts_with("Exit 0 "), "{program}: {refused:?}");
         let said = content(&refused);
         assert!(said.contains("[job-1 (echo out > dist/out; echo ready"), "{program}: {said}");
-        assert!(said.contains(&format!("writes {}, so", dist.display())), "{program}: {said}");
+        assert!(said.contains(&format!("writes {dist:?}, so")), "{program}: {said}");
     }
     let meets = bench.call("Bash", writing("true", &["dist"])).await;
     assert!(argument_error(&meets).contains("is written by job-1"), "{meets:?}");
@@ -364,7 +361,7 @@ async fn what_one_writes_the_other_commands_of_its_pod_only_read_until_it_ends()
     let inside = bench.call("Bash", writing("true", &["dist/sub"])).await;
     assert!(argument_error(&inside).contains("is written by job-1"), "{inside:?}");
     let list = bench.ctx.jobs.named();
-    assert!(list[0].ends_with(&format!("), which writes {}", dist.display())), "{list:?}");
+    assert!(list[0].ends_with(&format!("), which writes {dist:?}")), "{list:?}");
     let rule = |dir: &str| [Rule::new(bench.path(dir), Permission::Write)];
     for (dir, writes) in [("ws", 1), ("ws/dist", 1), ("ws/dist/sub", 1), ("ws/distant", 0)] {
         assert_eq!(bench.ctx.jobs.that_write_in(&rule(dir)).len(), writes, "{dir}");
@@ -429,4 +426,32 @@ async fn a_command_beside_one_that_writes_brings_nothing_back_that_was_moved_awa
     let notice = bench.notices(1).await;
     let message = &notice[0].1.as_ref().unwrap().message;
     assert!(message.contains("git would start it or obey it"), "{message}");
+}
+
+#[tokio::test]
+async fn a_command_beside_one_that_writes_leaves_a_repository_of_the_pod_whole() {
+    let Some(mut bench) = bench().await else { return };
+    fs::create_dir(bench.path("ws/dist")).unwrap();
+    let made = "git init -q --separate-git-dir dist/git sub && git -C sub status -s";
+    assert!(bench.bash(made).await.summary.starts_with("Exit 0 "));
+    fs::write(bench.path("ws/dist/plain"), "").unwrap();
+    bench.call("Bash", writing("echo ready; sleep 60", &["dist"])).await;
+    said(&bench, "ready").await;
+    let beside = bench.bash("git -C sub status -s && ls").await;
+    assert!(
+        beside.summary.starts_with("Exit 0 ") && !beside.summary.contains("moved"),
+        "{beside:?}"
+    );
+    assert!(bench.path("ws/sub/.git").is_file());
+}
+
+#[tokio::test]
+async fn what_was_moved_away_at_the_end_of_the_host_is_reported_by_the_next_one() {
+    let Some(mut bench) = bench().await else { return };
+    writer(&mut bench, "git init -q dist/x; echo evil > dist/x/.git/hooks/pre-commit").await;
+    bench.ctx.jobs.close(EndedBy::Host).await;
+    let notice = bench.notices(1).await;
+    let Some(JobNotice { message, wakes: false }) = &notice[0].1 else { panic!("{notice:?}") };
+    assert!(message.contains("because the host of this pod ended"), "{message}");
+    assert!(message.contains("pre-commit is a hook"), "{message}");
 }

@@ -5,7 +5,8 @@ use crate::files::without_parents;
 use crate::sandbox::after::{
     Before, Known, ViewByPath, beside, directory_to_change, exchange, known_at, make,
 };
-use crate::sandbox::guard::{Found, HEAD, obeyed_in, path_in, repository};
+use crate::sandbox::gitfile;
+use crate::sandbox::guard::{Found, HEAD, HELD, obeyed_in, path_in, repository};
 use crate::sandbox::new_repository::{Fault, Repositories};
 use crate::sandbox::own_repositories::Identity;
 use crate::sandbox::view::{GIT, Grant, Level, Links};
@@ -25,8 +26,9 @@ impl Before {
         let entries = |dir: &PathBuf| (dir.clone(), obeyed_in(dir).into_iter().collect());
         self.entries = found.dirs.keys().map(entries).collect();
         // A directory that only a pointer names, and that is no repository yet, was not looked at when it was made.
-        let whole =
-            |dir: &&PathBuf| dir.ends_with(GIT) || dir.join(HEAD).symlink_metadata().is_ok();
+        let exists = |path: PathBuf| path.symlink_metadata().is_ok();
+        let has_data = |dir: &Path| HELD.iter().all(|name| exists(dir.join(name)));
+        let whole = |dir: &&PathBuf| dir.ends_with(GIT) || exists(dir.join(HEAD)) || has_data(dir);
         self.persons =
             found.dirs.keys().filter(whole).filter_map(|dir| Identity::of(dir)).collect();
         self.pointers = found.places.iter().chain(found.pointers.keys()).cloned().collect();
@@ -40,15 +42,15 @@ impl Before {
         self.own = std::mem::take(&mut found.own);
     }
 
-    /// Moves away by what git would start programs, and adds new repositories to those of the Pod.
-    pub fn mend_repositories(&self) -> Vec<String> {
+    /// Moves away by what git would start programs. If the command has ended, adds new repositories to those of the Pod.
+    pub fn mend_repositories(&self, has_ended: bool) -> Vec<String> {
         // The command may change git's settings.
         if !self.is_looked_after {
             return Vec::new();
         }
         let now = self.area.again();
         let mut said = self.mend_entries();
-        let writes = |path: &Path| self.written.iter().any(|grant| grant.covers(path));
+        let writes = |path: &Path| self.written.iter().any(|grant| self.covers(grant, path));
         let (inside, pointers): (Vec<PathBuf>, Vec<PathBuf>) =
             now.gits().filter(|git| writes(git)).partition(|git| git.is_dir() && !git.is_symlink());
         // A bare repository can be a part of a commit; a `.git` cannot.
@@ -83,10 +85,18 @@ impl Before {
             let tree = path_in(&dir.join("gitdir"), b"");
             tree.is_some_and(|tree| !writes(&without_parents(&dir.join(tree))))
         };
-        self.own.add(own.into_iter().filter(|dir| !leads_elsewhere(dir)));
+        if has_ended {
+            self.own.add(own.into_iter().filter(|dir| !leads_elsewhere(dir)));
+        }
         said.extend(unseen(&now.unseen));
         said.extend(unseen(&left.into_iter().cloned().collect::<Vec<_>>()));
         said
+    }
+
+    /// Whether a grant covers a path, and no part of it between them is another's to write.
+    fn covers(&self, grant: &Grant, path: &Path) -> bool {
+        let mut between = path.ancestors().take_while(|dir| dir.starts_with(&grant.path));
+        grant.covers(path) && !between.any(|dir| self.area.skipped.contains(dir))
     }
 
     /// Moves new entries away that git obeys in a repository of the person.
@@ -122,12 +132,18 @@ impl Before {
         }
     }
 
-    /// Replaces the content of a file. Returns where the file with the former content is.
-    fn rewrite(&self, path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
+    /// Leaves only those settings of a file that are well. Returns where the file with the former content is.
+    fn rewrite(&self, path: &Path, well: &[u8]) -> std::io::Result<PathBuf> {
         let (dir, name) = directory_to_change(path)?;
-        let Some(Known::File { mode, owner, .. }) = known_at(path) else {
+        let Some(Known::File { mode, owner, bytes }) = known_at(path) else {
             return self.away.take(&dir, path, &name);
         };
+        // Another file may have been at this path when it was looked at.
+        let (now, well) = (gitfile::parse_whole(&bytes), gitfile::parse_whole(well));
+        let well = well.unwrap_or_default();
+        let mut kept = now.unwrap_or_default();
+        kept.retain(|setting| well.contains(setting));
+        let bytes = &gitfile::bytes_of(&kept);
         let fresh = beside(&name, "put-back");
         make(&dir, &fresh, &Known::File { bytes: bytes.to_owned(), mode, owner })?;
         exchange(&dir, &fresh, &name)?;

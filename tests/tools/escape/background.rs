@@ -208,3 +208,18 @@ async fn a_command_in_the_background_names_nothing_that_is_guarded_or_of_git() {
     cell.writes = vec!["ws/out", "ws/own"];
     cell.run("echo x > out/x; echo x > own/x").await.well();
 }
+
+#[tokio::test]
+async fn a_main_repository_without_a_head_starts_nothing_for_a_person_either() {
+    let mut cell = with_dist();
+    let config = |cell: &Cell, of: &str| fs::read_to_string(cell.path(of)).unwrap();
+    cell.in_background = false;
+    // Worktrees of repositories whose HEAD git does not need.
+    let made = "git init -q --bare dist/y; mkdir -p t/.git y/objects y/refs; echo 'ref: refs/heads/main' > t/.git/HEAD; \
+                echo ../../dist/y > t/.git/commondir; printf '[core]\\nfsmonitor = ./evil\\n' > y/config";
+    cell.run(made).await.well();
+    assert!(!config(&cell, "ws/y/config").contains("fsmonitor"));
+    cell.in_background = true;
+    cell.run("rm dist/y/HEAD; git config --file dist/y/config core.fsmonitor ./evil").await.well();
+    assert!(!config(&cell, "ws/dist/y/config").contains("fsmonitor"));
+}

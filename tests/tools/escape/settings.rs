@@ -77,6 +77,7 @@ const LESS: [(&str, &str, &[&str]); 5] = [
         ways::ATTRIBUTES,
         "no new file can be created directly in a directory that contains a guarded path, so git does not work there (docs/confinement.md)",
         &[
+            "background::a_main_repository_without_a_head_starts_nothing_for_a_person_either",
             "background::what_a_command_in_the_background_makes_for_git_is_moved_away_while_it_runs",
             "guard::directories_with_more_guarded_files_than_can_be_restored_are_read_only",
             "home::the_rest_of_a_home_directory_is_worked_in_as_ever",
