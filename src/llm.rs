@@ -13,6 +13,7 @@ use std::time::Duration;
 pub mod adjust;
 pub mod anthropic;
 pub mod calls;
+pub mod cause;
 pub mod chat;
 pub mod effort;
 pub mod gate;
@@ -64,6 +65,8 @@ pub struct Request {
     pub config: RequestConfig,
     /// The conversation that the request goes on with.
     pub conversation: String,
+    /// About how many tokens the provider counts for all that stands above, rather too many than too few.
+    pub tokens: u64,
     /// Where the images of tool results lie (file name = `Image::blob`).
     pub blobs: PathBuf,
 }
@@ -159,9 +162,12 @@ pub enum Failure {
     /// The provider reported an error inside the stream.
     #[error("{message}")]
     Provider { message: String, provider_text: String, retryable: bool },
-    /// The request is longer than the model reads, in the provider's words.
-    #[error("{0}")]
-    TooLong(String),
+    /// The request, or the request with the reply that it asks for, is longer than the model reads.
+    #[error("{message}")]
+    TooLong { message: String, provider_text: String },
+    /// A filter of the provider for content refused the request.
+    #[error("{message}")]
+    Filtered { message: String, provider_text: String },
     /// The request cannot be made: no key, a bad address, a script that does not fit.
     #[error("{0}")]
     Unusable(String),

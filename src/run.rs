@@ -682,6 +682,11 @@ impl Run {
         context::tokens(beginning, history, *usage)
     }
 
+    /// The size of what stands before the history in each request, in bytes.
+    pub(crate) fn beginning(&self) -> usize {
+        self.session_state.system.len() + self.offered.spec_bytes()
+    }
+
     async fn close(&mut self, end: End) -> End {
         let (outcome, result) = match end {
             End::LimitReached(_) => (RunOutcome::LimitReached, RunResult::LimitReached),

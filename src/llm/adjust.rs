@@ -1,17 +1,19 @@
 //! Learns from a refusal which part of a request a server does not accept; later requests leave it out.
 
 use crate::config::models::{Dialect, Model, Wire};
-use crate::llm::{Failure, Request, provider};
+use crate::llm::{Failure, Input, Request, anthropic, provider};
 use crate::protocol::entry::Kept;
 use crate::protocol::{Item, Role, now_ms};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
+mod room;
 mod sayings;
 #[cfg(test)]
 mod tests;
 
+pub use room::smaller_reply;
 pub use sayings::{BETWEEN, LISTS, contains_word, index, parse_refusal, refusal_text};
 
 /// The most adjustments that are tried for one request.
@@ -35,11 +37,15 @@ pub enum Adjustment {
     },
     /// The server makes replies of at most so many tokens.
     MaxTokens(u64),
+    /// The server reads and makes at most so many tokens in one request, its reply counted.
+    Window(u64),
     /// The server accepts no cache markers.
     NoMarkers,
     NoImages,
     /// The server accepts no system prompt.
     NoSystem,
+    /// The server accepts no thoughts of earlier replies, nor what is joined to them.
+    NoThoughts,
     /// The server wants thinking with each message that makes calls, also with those of other models.
     ThinkingWithCalls,
 }
@@ -79,9 +85,13 @@ impl Learned {
             }
             Adjustment::Renamed { from, to } => format!("carry `{to}` instead of `{from}`"),
             Adjustment::MaxTokens(most) => format!("ask for at most {most} tokens"),
+            Adjustment::Window(window) => {
+                format!("and their replies take at most {window} tokens together")
+            }
             Adjustment::NoMarkers => "carry no cache markers".into(),
             Adjustment::NoImages => "carry no images".into(),
             Adjustment::NoSystem => "carry the system prompt as the first message".into(),
+            Adjustment::NoThoughts => "carry no thinking of earlier replies".into(),
             Adjustment::ThinkingWithCalls => "carry thinking with each call".into(),
         };
         format!("requests to {}/{} {does}: {}", self.provider, self.model, self.why)
@@ -106,6 +116,9 @@ pub fn adjusted_model(model: &Model, known: &[Learned]) -> Model {
         match learned.adjustment {
             Adjustment::ChatWire => model.wire = Wire::Chat,
             Adjustment::NoImages => model.images = false,
+            Adjustment::Window(window) if model.window == 0 || window < model.window => {
+                model.window = window;
+            }
             Adjustment::ThinkingWithCalls => model.dialect = Some(Dialect::DeepSeek),
             _ => {}
         }
@@ -127,8 +140,18 @@ pub fn adjusted_body(request: &Request, configured: &Model, known: &[Learned]) -
                 let prompt = Item::message(Role::User, &*std::mem::take(&mut request.system));
                 request.input.insert(0, Arc::new(Kept::new(None, prompt)));
             }
+            Adjustment::NoThoughts => request.input = without_thoughts(&request.input),
             _ => {}
         }
+    }
+    // A request that is longer than what its server named once shows that it reads more.
+    let is_longer = request.tokens >= model.window;
+    let window = if is_longer { configured.window } else { model.window };
+    if window > 0 {
+        let of_wire = (model.wire == Wire::Anthropic).then(|| anthropic::most_tokens(&model));
+        let room = window.saturating_sub(request.tokens).max(room::least(window));
+        let wanted = request.config.max_tokens.or(of_wire);
+        request.config.max_tokens = wanted.map(|wanted| wanted.min(room));
     }
     let body = provider::body(&request, &model);
     let in_body = |learned: &&Learned| {
@@ -142,6 +165,16 @@ pub fn adjusted_body(request: &Request, configured: &Model, known: &[Learned]) -
     let Ok(mut json) = serde_json::from_slice(&body) else { return body };
     changes.for_each(|learned| change(&mut json, &learned.adjustment));
     json.to_string().into_bytes()
+}
+
+/// The input without thoughts, and without the providers' own forms, which name or hold them.
+fn without_thoughts(input: &[Input]) -> Vec<Input> {
+    let is_thought = |kept: &&Input| matches!(kept.item, Item::Reasoning { .. });
+    let plain = |kept: &Input| match kept.native {
+        Some(_) => Arc::new(Kept { native: None, ..Kept::clone(kept) }),
+        None => kept.clone(),
+    };
+    input.iter().filter(|kept| !is_thought(kept)).map(plain).collect()
 }
 
 fn change(body: &mut Value, adjustment: &Adjustment) {

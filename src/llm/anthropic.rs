@@ -56,8 +56,12 @@ fn tools(request: &Request) -> Value {
 }
 
 fn max_tokens(request: &Request, model: &Model) -> u64 {
-    let most = if model.max_output == 0 { MAX_TOKENS } else { model.max_output };
-    request.config.max_tokens.unwrap_or(most)
+    request.config.max_tokens.unwrap_or_else(|| most_tokens(model))
+}
+
+/// The limit of a reply to a request that names none.
+pub fn most_tokens(model: &Model) -> u64 {
+    if model.max_output == 0 { MAX_TOKENS } else { model.max_output }
 }
 
 enum Thinking<'a> {

@@ -38,6 +38,7 @@ pub fn request(input: Vec<Input>) -> Request {
         tools: vec![tool("Read"), tool("Bash")],
         config: RequestConfig::default(),
         conversation: "segment-1".into(),
+        tokens: 0,
         blobs: "/nowhere".into(),
     }
 }

@@ -784,3 +784,147 @@ async fn the_second_refusal_of_the_same_thing_and_one_of_an_unknown_thing_end_th
         assert_eq!((has.len(), came.iter().filter(|came| came.is_err()).count()), (2, 2));
     }
 }
+
+/// A refusal inside an answer that has begun with a success.
+fn no_in_stream(words: &str) -> Reply {
+    let error = json!({"error": {"message": words, "code": 400, "type": "invalid_request_error"}});
+    Reply::bytes(format!("data: {error}\n\n").as_bytes())
+}
+
+/// The limit of output tokens in each body that a fake was sent.
+fn limits(fake: &Fake) -> Vec<Option<u64>> {
+    let asked = fake.asked.lock().unwrap();
+    let places = [
+        "/max_tokens",
+        "/max_completion_tokens",
+        "/max_output_tokens",
+        "/generationConfig/maxOutputTokens",
+    ];
+    let limit = |asked: &Asked| places.iter().find_map(|place| asked.body.pointer(place)?.as_u64());
+    asked.iter().map(limit).collect()
+}
+
+#[tokio::test]
+async fn a_reply_that_does_not_fit_beside_its_prompt_is_asked_for_once_more_and_smaller() {
+    const WORDS: &str = "This model's maximum context length is 8192 tokens. However, you requested 7396 tokens (3300 in \
+                         the messages, 4096 in the completion)";
+    let words = WORDS.replace("8192", "6000");
+    for wire in WIRES {
+        for refused in [no(&words), no_in_stream(&words)] {
+            let good = || Reply::bytes(&whole(wire));
+            let (fake, base_url) = Fake::start(vec![refused, good(), good()]).await;
+            let model = Model { base_url, window: 0, ..model(wire) };
+            let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
+            let mut asked = request(vec![plain(Item::message(Role::User, "q"))]);
+            (asked.config.max_tokens, asked.tokens) = (Some(4096), 3500);
+            let asked = Arc::new(asked);
+            for _ in 0..2 {
+                let came: Vec<_> = provider.open(&asked).await.unwrap().collect().await;
+                assert_eq!(items(&came), expected(), "{wire:?}");
+            }
+            // The second request knows the window, and the size of its prompt by an estimate.
+            assert_eq!(limits(&fake), [Some(4096), Some(2700), Some(2500)], "{wire:?}");
+            let [learned] = &provider.learned()[..] else { panic!("{wire:?}") };
+            assert!(learned.sentence().contains("at most 6000 tokens together"), "{wire:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_does_not_fit_is_too_long_after_one_request() {
+    for wire in WIRES {
+        for words in
+            ["prompt is too long: 208310 tokens > 200000 maximum", "Prompt exceeds max length"]
+        {
+            let (fake, base_url) = Fake::start(vec![no(words), no_in_stream(words)]).await;
+            let provider = provider(wire, &base_url, PATIENT);
+            assert!(matches!(send(&provider).await, Err(Failure::TooLong { .. })), "{wire:?}");
+            let came = send(&provider).await.unwrap();
+            assert!(matches!(came[..], [Err(Failure::TooLong { .. })]), "{wire:?}: {came:?}");
+            assert_eq!(fake.paths().len(), 2, "{wire:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_provider_refuses_inside_its_answer_is_left_out_as_behind_a_status() {
+    let words = "stream_options is not supported";
+    let good = || Reply::bytes(&whole(Wire::Chat));
+    let replies = vec![no_in_stream(words), good(), good()];
+    let (came, provider, has) = twice(Wire::Chat, replies, "/stream_options").await;
+    assert_eq!(has, [true, false, false]);
+    assert!(came.iter().all(|came| came.as_ref().is_ok_and(|came| items(came) == expected())));
+    assert_eq!(provider.learned().len(), 1);
+    let replies = vec![no_in_stream(words), no_in_stream(words)];
+    let (came, ..) = twice(Wire::Chat, replies, "/stream_options").await;
+    let Ok(came) = &came[0] else { panic!("{came:?}") };
+    assert!(matches!(&came[..], [Err(failure)] if failure.to_string().contains(words)), "{came:?}");
+}
+
+#[tokio::test]
+async fn a_filter_is_told_from_other_refusals_behind_a_status_and_inside_an_answer() {
+    for (status, body) in [
+        (400, r#"{"error":{"message":"no","code":"content_filter"}}"#),
+        (403, r#"{"error":{"message":"Your input was flagged for violence","code":403}}"#),
+    ] {
+        for wire in WIRES {
+            let said = refusal(wire, Reply::status(status, body)).await;
+            assert!(matches!(said, Failure::Filtered { .. }), "{wire:?}: {said:?}");
+            assert!(!said.to_string().contains("key"), "{said}");
+            let event = Reply::bytes(format!("data: {body}\n\n").as_bytes());
+            let came = hear(wire, event, PATIENT).await;
+            assert!(matches!(came[..], [Err(Failure::Filtered { .. })]), "{wire:?}: {came:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_its_server_could_not_read_is_sampled_again() {
+    let body = r#"{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=Bash>"}}"#;
+    let said = refusal(Wire::Chat, Reply::status(400, body)).await;
+    assert!(said.retryable() && said.to_string().contains("<function=Bash>"), "{said:?}");
+    let event = Reply::bytes(format!("data: {body}\n\n").as_bytes());
+    let came = hear(Wire::Chat, event, PATIENT).await;
+    let [Err(said)] = &came[..] else { panic!("{came:?}") };
+    assert!(said.retryable(), "{said:?}");
+}
+
+#[tokio::test]
+async fn an_error_with_the_status_of_a_success_keeps_its_words() {
+    for (body, words) in [
+        (
+            r#"{"id":"","choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#,
+            "insufficient balance",
+        ),
+        (r#"{"code":1113,"msg":"Insufficient balance","success":false}"#, "Insufficient balance"),
+    ] {
+        let came = hear(Wire::Chat, Reply::status(200, body), PATIENT).await;
+        let [Err(said)] = &came[..] else { panic!("{came:?}") };
+        assert!(said.to_string().contains(words) && !said.retryable(), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_wait_that_the_words_of_an_error_name_is_kept() {
+    let words = "Rate limit reached. Please try again in 4.5s.";
+    let body = json!({"error": {"message": words, "code": "rate_limit_exceeded"}}).to_string();
+    let expected = Some(Duration::from_millis(4500));
+    assert_eq!(refusal(Wire::Chat, Reply::status(429, &body)).await.retry_after(), expected);
+    let failed = json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": "rate_limit_exceeded", "message": words}}});
+    let event = Reply::bytes(format!("data: {failed}\n\n").as_bytes());
+    let came = hear(Wire::Responses, event, PATIENT).await;
+    let [Err(said)] = &came[..] else { panic!("{came:?}") };
+    assert_eq!((said.retry_after(), said.retryable()), (expected, true));
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_path_of_the_same_server_is_followed_with_the_request() {
+    let mut moved = Reply::status(307, "");
+    moved.headers.push(("location", "/v1/chat/completions/"));
+    let (fake, url) = Fake::start(vec![moved, Reply::bytes(&whole(Wire::Chat))]).await;
+    let came = send(&provider(Wire::Chat, &url, PATIENT)).await.unwrap();
+    assert_eq!(items(&came), expected());
+    assert_eq!(fake.paths(), ["/v1/chat/completions", "/v1/chat/completions/"]);
+    let asked = fake.asked.lock().unwrap();
+    assert_eq!(asked[0].body, asked[1].body);
+}

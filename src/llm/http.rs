@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) mod answer;
-mod error_text;
+pub(super) mod error_text;
 mod stream;
 mod unpack;
 
@@ -52,6 +52,9 @@ pub fn install_crypto() {
     // An error says that it was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
+
+/// The most redirects that a request follows.
+const MAX_REDIRECTS: usize = 3;
 
 /// The place of the client without TLS for this machine.
 const NEAR: usize = 2;
@@ -121,8 +124,7 @@ impl Http {
         let mut builder = Client::builder()
             .user_agent(concat!("yoi/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.connect)
-            // A key must not follow a redirect to another host.
-            .redirect(reqwest::redirect::Policy::none());
+            .redirect(reqwest::redirect::Policy::custom(within_a_server));
         if !tls {
             builder = builder.tls_certs_only([]);
         }
@@ -163,6 +165,19 @@ impl Http {
         let headers = response.headers().clone();
         let text = stream::start_of(response, first, stream::MAX_BODY).await;
         Err(error_text::refused(&who, status, &headers, &text))
+    }
+}
+
+/// Follows a redirect that keeps the method to another path of the same server, such as one with a slash at its end. A key
+/// must not follow one to another host.
+fn within_a_server(attempt: reqwest::redirect::Attempt) -> reqwest::redirect::Action {
+    let keeps = matches!(attempt.status().as_u16(), 307 | 308);
+    let is_same =
+        attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+    if keeps && is_same && attempt.previous().len() <= MAX_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
     }
 }
 

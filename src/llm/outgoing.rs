@@ -5,6 +5,7 @@
 
 use crate::config::catalogue::Catalogue;
 use crate::config::models::{Dialect, Model, Wire};
+use crate::config::url;
 use crate::llm::calls::plain_name;
 use crate::llm::{Request, wire};
 use crate::protocol::item::{Content, Image};
@@ -79,7 +80,7 @@ pub fn parts<'a>(request: &'a Request, model: &Model) -> Vec<Part<'a>> {
                     images,
                 }))
             }
-            Item::Reasoning { .. } => native.map(Part::Thinking),
+            Item::Reasoning { .. } => native.filter(|n| is_signed(n, model)).map(Part::Thinking),
             // The Chat wire takes no other blocks.
             Item::Unknown(_) => native.filter(|_| model.wire != Wire::Chat).map(Part::Other),
         });
@@ -117,6 +118,14 @@ fn message<'a>(role: Role, content: &[Content], native: Option<&'a Value>) -> Op
         }
         Role::Assistant => Some(Part::Model { words, native }),
     }
+}
+
+/// Whether an API takes this thought back: that of Anthropic refuses one without a signature. Servers that imitate it may
+/// send none and want their thoughts back.
+fn is_signed(thought: &Value, model: &Model) -> bool {
+    let has = |key: &str| !wire::text(thought, key).is_empty();
+    let is_own = model.wire == Wire::Anthropic && url::host(&model.base_url) == "api.anthropic.com";
+    !is_own || has("signature") || has("data")
 }
 
 fn is_of_model(part: &Part) -> bool {
@@ -391,7 +400,8 @@ mod tests {
 
     #[test]
     fn thinking_that_leads_to_nothing_is_left_out() {
-        let think = |wire| native(wire, thought("hm"), json!({"type": "thinking"}));
+        let think =
+            |wire| native(wire, thought("hm"), json!({"type": "thinking", "signature": "s"}));
         for wire in [Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini] {
             let input = [
                 said(Role::User, "q"),
@@ -418,6 +428,27 @@ mod tests {
                 assert_eq!(on, expected, "{wire:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_thought_without_a_signature_goes_back_only_to_a_server_that_wants_it() {
+        let input = |signature: &str| {
+            let form = json!({"type": "thinking", "thinking": "hm", "signature": signature});
+            vec![
+                said(Role::User, "q"),
+                native(Wire::Anthropic, thought("hm"), form),
+                plain(call("c1", "Read", "{}")),
+                plain(result("c1", "ok")),
+            ]
+        };
+        let sent = |signature: &str, base_url: &str| {
+            let model = Model { base_url: base_url.into(), ..model(Wire::Anthropic) };
+            brief(&parts(&request(input(signature)), &model))
+        };
+        let own = "https://api.anthropic.com/v1";
+        assert_eq!(sent("", own)[1], "call c1 Read");
+        assert_eq!(sent("s", own)[1], "thinking");
+        assert_eq!(sent("", "https://api.deepseek.com/anthropic/v1")[1], "thinking");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::llm::wire::{self, Decode};
 use crate::llm::{Delta, Deltas, Failure, Request, anthropic, chat, gemini, rehearsal, responses};
 use crate::protocol::Origin;
 use crate::text::SafeText;
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use std::ops::Range;
@@ -178,57 +178,20 @@ impl Provider {
     }
 
     /// Sends one request; returns when the provider has accepted it and the answer begins. What the provider refuses, and
-    /// the request can do without, is left out once and from then on. A second refusal of it is a failure.
+    /// the request can do without, is left out once and from then on, also where it refuses inside its answer. A second
+    /// refusal of it is a failure.
     pub async fn open(&self, request: &Arc<Request>) -> Result<Deltas, Failure> {
-        let mut known = self.learned();
-        let before = known.len();
-        let mut first = None;
-        let mut deltas = loop {
-            let failure = match self.send(&known, request).await {
-                Ok(deltas) => break deltas,
-                Err(failure) => failure,
-            };
-            let adjustment = match known.len() - before < adjust::MAX_ADJUSTMENTS {
-                true => self.adjustment(&failure, &known, request).await,
-                false => None,
-            };
-            let Some(adjustment) = adjustment else {
-                let failure = match first {
-                    Some(first) => still_refused(first, failure),
-                    None => failure,
-                };
-                return Err(with_hint(failure, &self.inner.model));
-            };
-            known.push(Learned::new(&self.inner.model, adjustment, &failure));
-            first.get_or_insert(failure);
+        let known = self.learned();
+        let mut attempt = Attempt {
+            provider: self.clone(),
+            request: request.clone(),
+            before: known.len(),
+            known,
+            changes: 0,
+            first: None,
         };
-        let new: Vec<Learned> =
-            known.drain(before..).filter(|new| self.learn(new.clone())).collect();
-        if !new.is_empty() {
-            deltas = Box::pin(futures_util::stream::iter([Ok(Delta::Learned(new))]).chain(deltas));
-        }
-        Ok(deltas)
-    }
-
-    /// What the request can do without of what the provider refused.
-    async fn adjustment(
-        &self,
-        failure: &Failure,
-        known: &[Learned],
-        request: &Arc<Request>,
-    ) -> Option<Adjustment> {
-        let words = adjust::refusal_text(failure)?;
-        let sent = self.body(known, request).await;
-        let adjustment = {
-            let sent = serde_json::from_slice(&sent).ok()?;
-            let model = adjust::adjusted_model(&self.inner.model, known);
-            adjust::parse_refusal(failure, &words, &model, &sent)?
-        };
-        let is_known = known.iter().any(|known| known.adjustment.is_alike(&adjustment));
-        let next = Learned::new(&self.inner.model, adjustment.clone(), failure);
-        let next = [known, &[next]].concat();
-        let changes = adjustment == Adjustment::ChatWire || self.body(&next, request).await != sent;
-        (!is_known && changes).then_some(adjustment)
+        let deltas = attempt.send().await?;
+        Ok(stream::once(attempt.begin(deltas)).flatten().boxed())
     }
 
     /// The elements of the input of this request that the failure means, as a range of places; `None` where it names none.
@@ -302,10 +265,135 @@ impl Provider {
     }
 }
 
+/// The most accounts before the first piece of an answer.
+const MAX_BEGUN: usize = 64;
+
+/// One request, until an answer to it begins.
+struct Attempt {
+    provider: Provider,
+    request: Arc<Request>,
+    known: Vec<Learned>,
+    /// How much of it was known before.
+    before: usize,
+    changes: usize,
+    /// The first refusal.
+    first: Option<Failure>,
+}
+
+impl Attempt {
+    async fn send(&mut self) -> Result<Deltas, Failure> {
+        loop {
+            match self.provider.send(&self.known, &self.request).await {
+                Ok(deltas) => return Ok(deltas),
+                Err(failure) => self.obey(failure).await?,
+            }
+        }
+    }
+
+    /// The answer, once its first piece is here: until then it may turn out to be a refusal.
+    async fn begin(mut self, mut deltas: Deltas) -> Deltas {
+        let mut begun = Vec::new();
+        while let Some(next) = deltas.next().await {
+            match next {
+                Ok(Delta::Unknown(_)) => {}
+                Ok(Delta::Usage(_) | Delta::Unseen(_)) if begun.len() < MAX_BEGUN => {
+                    begun.push(next);
+                }
+                Ok(_) => {
+                    let learned = self.learned();
+                    begun.push(next);
+                    return stream::iter(learned.map(Ok).into_iter().chain(begun))
+                        .chain(deltas)
+                        .boxed();
+                }
+                Err(failure) => {
+                    let again = match self.obey(failure).await {
+                        Ok(()) => self.send().await,
+                        Err(failure) => Err(failure),
+                    };
+                    match again {
+                        Ok(answer) => (begun, deltas) = (Vec::new(), answer),
+                        Err(failure) => {
+                            begun.push(Err(failure));
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        stream::iter(begun).boxed()
+    }
+
+    /// Notes what this answer shows to be true of its server.
+    fn learned(&mut self) -> Option<Delta> {
+        let new = self.known.drain(self.before..);
+        let new: Vec<Learned> = new.filter(|new| self.provider.learn(new.clone())).collect();
+        (!new.is_empty()).then_some(Delta::Learned(new))
+    }
+
+    /// Changes the request as the refusal asks; the failure of the request where it names no change.
+    async fn obey(&mut self, failure: Failure) -> Result<(), Failure> {
+        let is_changed =
+            self.changes < adjust::MAX_ADJUSTMENTS && self.change(&failure).await.is_some();
+        if is_changed {
+            self.changes += 1;
+            self.first.get_or_insert(failure);
+            return Ok(());
+        }
+        let failure = match self.first.take() {
+            Some(first) => still_refused(first, failure),
+            None => failure,
+        };
+        Err(with_hint(failure, &self.provider.inner.model))
+    }
+
+    /// Leaves out what the request can do without of what the provider refused; `None` where nothing of it changes.
+    async fn change(&mut self, failure: &Failure) -> Option<()> {
+        let words = adjust::refusal_text(failure)?;
+        let sent = self.provider.body(&self.known, &self.request).await;
+        let model = &self.provider.inner.model;
+        let (max_tokens, adjustment) = {
+            let sent = serde_json::from_slice(&sent).ok()?;
+            let is_too_long = matches!(failure, Failure::TooLong { .. });
+            match adjust::smaller_reply(&words, is_too_long, &sent, self.changes > 0) {
+                Some(smaller) => smaller,
+                None if is_too_long => return None,
+                None => {
+                    let model = adjust::adjusted_model(model, &self.known);
+                    (None, Some(adjust::parse_refusal(failure, &words, &model, &sent)?))
+                }
+            }
+        };
+        let (mut known, mut request) = (self.known.clone(), self.request.clone());
+        if let Some(adjustment) = &adjustment {
+            let is_known = known.iter().any(|known| known.adjustment.is_alike(adjustment));
+            if is_known && max_tokens.is_none() {
+                return None;
+            }
+            if !is_known {
+                known.push(Learned::new(model, adjustment.clone(), failure));
+            }
+        }
+        if let Some(most) = max_tokens {
+            let asked = Arc::make_mut(&mut request);
+            // The provider has counted.
+            asked.tokens = 0;
+            asked.config.max_tokens =
+                Some(asked.config.max_tokens.map_or(most, |max| max.min(most)));
+        }
+        let changes = adjustment == Some(Adjustment::ChatWire)
+            || self.provider.body(&known, &request).await != sent;
+        changes.then(|| (self.known, self.request) = (known, request))
+    }
+}
+
 /// The failure of a request that was refused at `first` and after each change: the first one, because the person knows
 /// the request without changes, and the last words of the provider where they are others.
 fn still_refused(first: Failure, last: Failure) -> Failure {
-    if first.retryable() || last.retryable() || matches!(last, Failure::TooLong(_)) {
+    let is_other =
+        matches!(last, Failure::TooLong { .. } | Failure::Filtered { .. } | Failure::Unusable(_));
+    let was_too_long = matches!(first, Failure::TooLong { .. });
+    if first.retryable() || last.retryable() || is_other || was_too_long {
         return last;
     }
     match (first, last) {

@@ -2,7 +2,8 @@
 
 use crate::config::models::Model;
 use crate::llm::adjust::{self, BETWEEN, LISTS, Learned, index};
-use crate::llm::{Failure, Request};
+use crate::llm::{Failure, Input, Request};
+use crate::protocol::Item;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -48,6 +49,14 @@ pub fn elements(
         with
     };
     let end = first(&is_refused);
+    // No request has a thought without what follows it, so the shortest beginning that has one ends behind that.
+    let is_it = |kept: &Input| {
+        let is_thought = matches!(kept.item, Item::Reasoning { .. });
+        is_thought && is_refused(kept.native.as_ref())
+    };
+    if let Some(thought) = request.input[..end].iter().rposition(is_it) {
+        return Some(thought..thought + 1);
+    }
     let is_part = path.matches('/').count() > 2;
     let opening = first_part(&refused);
     let begin = match is_part {
@@ -129,8 +138,9 @@ fn unmarked(value: &Value) -> Value {
 mod tests {
     use super::*;
     use crate::config::models::Wire;
-    use crate::llm::bench::{call, model, plain, refusal, request, result};
-    use crate::protocol::{Item, Role};
+    use crate::llm::bench::{call, model, native, plain, refusal, request, result, thought};
+    use crate::protocol::Role;
+    use serde_json::json;
 
     /// The element of a history of two calls in one reply that the words mean.
     fn meant(wire: Wire, words: &str) -> Option<Range<usize>> {
@@ -175,5 +185,20 @@ mod tests {
         ] {
             assert_eq!(meant(wire, words), expected, "{wire:?}: {words}");
         }
+    }
+
+    #[test]
+    fn a_refused_thought_is_named_and_not_the_call_behind_it() {
+        let form = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+        let request = request(vec![
+            plain(Item::message(Role::User, "q")),
+            native(Wire::Anthropic, thought("hm"), form),
+            plain(call("call_aa", "Read", "{}")),
+            plain(result("call_aa", "one")),
+        ]);
+        let failure = refusal(400, "messages.1.content.0: Invalid `signature` in `thinking` block");
+        assert_eq!(elements(&failure, &request, &model(Wire::Anthropic), &[]), Some(1..2));
+        let failure = refusal(400, "messages.1.content.1: bad");
+        assert_eq!(elements(&failure, &request, &model(Wire::Anthropic), &[]), Some(2..3));
     }
 }

@@ -1,6 +1,7 @@
 //! When a failed request is made again, and after how long. The caller runs the loop.
 
 use crate::llm::Failure;
+use crate::llm::cause::named_wait;
 use std::time::Duration;
 
 /// How long to try, and after which pauses. Only for requests of whose answer nothing was shown yet.
@@ -70,7 +71,7 @@ impl Failure {
             Self::Connect(_) | Self::Timeout(_) | Self::Cut(_) => true,
             Self::Status { status, .. } => passing_status(*status),
             Self::Provider { retryable, .. } => *retryable,
-            Self::TooLong(_) | Self::Unusable(_) => false,
+            Self::TooLong { .. } | Self::Filtered { .. } | Self::Unusable(_) => false,
         }
     }
 
@@ -78,6 +79,7 @@ impl Failure {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
+            Self::Provider { provider_text, retryable: true, .. } => named_wait(provider_text),
             _ => None,
         }
     }

@@ -7,8 +7,10 @@ use crate::config::models::{KeySource, Model, Wire};
 use crate::config::settings::Settings;
 use crate::config::workspace_settings::WorkspaceSettings;
 use crate::config::{Catalogue, url};
-use crate::llm::http::Http;
+use crate::llm::http::{Http, Who, error_text};
 use crate::llm::provider::{headers, own_headers, who};
+use crate::llm::sse::Event;
+use crate::llm::wire::{self, Fault};
 use crate::llm::{Failure, Timeouts};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
@@ -132,19 +134,47 @@ async fn list_models(
     let mut headers = headers(&Model { key: source, ..model.clone() }, key)?;
     headers.extend(own);
     let body = http.get(&who, address, headers, TIME).await?;
-    let json: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
-    match json.is_object() {
-        true => Ok(names(&json)),
-        false => Err(Failure::Unusable(format!(
-            "{} at {} answered, but not with a list of models: check its base URL",
-            who.provider, who.url
-        ))),
+    listed(&who, &body, is_typed)
+}
+
+/// The models of an answer. Some servers answer every key with an error that has the status of a success, and a list
+/// without models shows of no key that it is valid.
+fn listed(who: &Who, body: &str, is_typed: bool) -> Result<Vec<String>, Failure> {
+    let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    if let Some(Fault::Reported { message, cause }) = wire::reported_in(&Event::default(), &json) {
+        return Err(error_text::reported(who, &message, cause));
+    }
+    let no_list = |why: &str| {
+        Failure::Unusable(format!("{} at {} answered, but {why}", who.provider, who.url))
+    };
+    match list_of(&json) {
+        // OpenRouter tells about the key itself.
+        None if json["data"].is_object() => Ok(Vec::new()),
+        None if !json["data"].is_null() || json.get("data").is_none() => {
+            Err(no_list(&format!("{NOT_A_LIST}: check its base URL")))
+        }
+        None => empty(is_typed, no_list),
+        Some([]) => empty(is_typed, no_list),
+        Some(list) => Ok(names(list)),
     }
 }
 
+fn empty(is_typed: bool, no_list: impl Fn(&str) -> Failure) -> Result<Vec<String>, Failure> {
+    if is_typed { Err(no_list(NO_MODELS)) } else { Ok(Vec::new()) }
+}
+
+/// What an answer says of a key that it lists no model for.
+const NO_MODELS: &str = "lists no model";
+const NOT_A_LIST: &str = "not with a list of models";
+
+/// The list in an answer, which some servers send bare.
+fn list_of(json: &Value) -> Option<&[Value]> {
+    let list = json.as_array().or_else(|| json["data"].as_array());
+    list.or_else(|| json["models"].as_array()).map(Vec::as_slice)
+}
+
 /// The models of a list that can answer a message; models for embeddings cannot.
-fn names(json: &Value) -> Vec<String> {
-    let list = json["data"].as_array().or_else(|| json["models"].as_array());
+fn names(list: &[Value]) -> Vec<String> {
     let answers = |model: &&Value| {
         let methods = model["supportedGenerationMethods"].as_array();
         methods.is_none_or(|all| all.iter().any(|method| method == "generateContent"))
@@ -153,14 +183,19 @@ fn names(json: &Value) -> Vec<String> {
         let name = model["id"].as_str().or_else(|| model["name"].as_str())?;
         Some(name.trim_start_matches("models/").to_owned())
     };
-    let names = list.into_iter().flatten().filter(answers).filter_map(name);
+    let names = list.iter().filter(answers).filter_map(name);
     names.filter(|name| !name.contains("embed")).collect()
 }
 
 /// The sentence about a failure, with what a person may look at.
 fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
+    let untested = match failure {
+        Failure::Status { status: 404 | 405, .. } => true,
+        Failure::Unusable(why) => why.ends_with(NO_MODELS) || why.contains(NOT_A_LIST),
+        _ => false,
+    };
     let advice = match (failure, &model.key) {
-        (Failure::Status { status: 404 | 405, .. }, _) => {
+        (_, _) if untested && (is_typed || matches!(failure, Failure::Status { .. })) => {
             let provider = &model.provider;
             format!(
                 "so yoi cannot test a key there; in a shell, `yoi auth {provider}` stores one without testing it"
@@ -185,8 +220,12 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
 fn is_wrong_key(failure: &Failure) -> bool {
     match failure {
         Failure::Status { status: 401 | 403, .. } => true,
-        Failure::Status { status: 400, provider_text, .. } => {
-            provider_text.to_lowercase().contains("api key")
+        Failure::Status { status: 400, provider_text, .. }
+        | Failure::Provider { provider_text, .. } => {
+            let words = format!("{failure} {provider_text}").to_lowercase();
+            ["api key", "(401)", "authentication", "unauthorized"]
+                .iter()
+                .any(|of_key| words.contains(of_key))
         }
         _ => false,
     }
@@ -201,13 +240,53 @@ mod tests {
     #[test]
     fn the_models_that_can_answer_are_read_from_each_form_of_a_list() {
         let list = json!({"data": [{"id": "gpt"}, {"id": "text-embedding-3"}, {"name": 7}]});
+        let names = |json: &Value| names(list_of(json).unwrap_or_default());
         assert_eq!(names(&list), ["gpt"]);
+        assert_eq!(names(&json!([{"id": "zai-org/GLM-5", "type": "chat"}])), ["zai-org/GLM-5"]);
         let gemini = json!({"models": [
             {"name": "models/flash", "supportedGenerationMethods": ["generateContent"]},
             {"name": "models/vectors", "supportedGenerationMethods": ["embedContent"]},
         ]});
         assert_eq!(names(&gemini), ["flash"]);
         assert_eq!(names(&json!({"data": {"label": "a key"}})), [""; 0]);
+    }
+
+    #[test]
+    fn only_a_list_with_models_shows_that_a_key_is_valid() {
+        let model = model(Wire::Chat);
+        let tried = |body: &str, is_typed| {
+            let who = who(&model, None).unwrap();
+            listed(&who, body, is_typed).map_err(|failure| with_advice(&failure, &model, is_typed))
+        };
+        for body in [
+            r#"{"error":{"message":"Invalid API key","code":401}}"#,
+            r#"{"code":401,"msg":"Invalid API key","success":false}"#,
+            r#"{"error":"Invalid API key"}"#,
+        ] {
+            let said = tried(body, true).unwrap_err();
+            assert!(
+                said.contains("Invalid API key") && said.contains("check that it is complete"),
+                "{said}"
+            );
+        }
+        let said = tried(r#"{"error":"Unexpected endpoint or method. (GET /models)"}"#, true);
+        assert!(said.unwrap_err().contains("Unexpected endpoint"));
+        for body in
+            [r#"{"data":null}"#, r#"{"data":[]}"#, r#"{"models":[]}"#, "[]", "{}", "<html>", "7"]
+        {
+            let said = tried(body, true).unwrap_err();
+            assert!(
+                said.contains("`yoi auth prov` stores one without testing it"),
+                "{body}: {said}"
+            );
+        }
+        assert_eq!(
+            tried(r#"{"object":"list","data":null}"#, false),
+            Ok(vec![]),
+            "Ollama without a model"
+        );
+        assert_eq!(tried(r#"{"data":{"label":"a key"}}"#, true), Ok(vec![]));
+        assert_eq!(tried(r#"[{"id":"m"}]"#, true), Ok(vec!["m".into()]));
     }
 
     #[test]

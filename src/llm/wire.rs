@@ -2,6 +2,7 @@
 
 use crate::config::models::{Model, Wire};
 use crate::files;
+use crate::llm::cause::{self, Cause};
 use crate::llm::json;
 use crate::llm::sse::Event;
 use crate::llm::{Delta, Input, Request, Stop};
@@ -83,11 +84,41 @@ impl Ending {
     }
 }
 
+/// The reason for which a reply ended, in the words of any wire: servers name it in those of another one, too.
+pub fn stop(word: &str) -> Stop {
+    match word.to_ascii_lowercase().as_str() {
+        "stop" | "end_turn" | "stop_sequence" | "tool_calls" | "function_call" | "eos" => {
+            Stop::EndTurn
+        }
+        "tool_use" => Stop::ToolUse,
+        "length" | "max_tokens" | "max_output_tokens" => Stop::MaxTokens,
+        // Mistral, Anthropic, Z.AI.
+        "model_length" | "model_context_window_exceeded" | "context_length_exceeded" => {
+            Stop::ContextExceeded
+        }
+        "pause_turn" => Stop::Pause,
+        "refusal"
+        | "content_filter"
+        | "safety"
+        | "sensitive"
+        | "recitation"
+        | "blocklist"
+        | "prohibited_content"
+        | "spii"
+        | "language"
+        | "image_safety"
+        | "image_prohibited_content"
+        | "image_recitation"
+        | "guardrail_intervened" => Stop::Refusal(word.to_owned()),
+        _ => Stop::Other(word.to_owned()),
+    }
+}
+
 /// Why an event could not become deltas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The provider reported an error, in these words.
-    Reported { message: String, retryable: bool },
+    Reported { message: String, cause: Cause },
     /// A part of the answer came damaged or without the block that it belongs to.
     Garbled(String),
     /// The event holds nothing that could be a part of the answer.
@@ -131,7 +162,7 @@ pub fn parse(event: &Event) -> Result<Value, Fault> {
 
 /// The error that an event is, in the shapes that are documented or were seen: an `error` object or text at the top, an
 /// event of that name or type, an object that holds nothing but a message and a code.
-fn reported_in(event: &Event, data: &Value) -> Option<Fault> {
+pub fn reported_in(event: &Event, data: &Value) -> Option<Fault> {
     let data = data.get(0).unwrap_or(data);
     let error = at(data, "error");
     let is_empty = error.is_null()
@@ -141,14 +172,37 @@ fn reported_in(event: &Event, data: &Value) -> Option<Fault> {
     if !is_empty {
         return Some(reported(error));
     }
+    // MiniMax, in each event and in a success without one.
+    let base = at(data, "base_resp");
+    if at(base, "status_code").as_i64().is_some_and(|code| code != 0) {
+        return Some(reported(base));
+    }
     let is_named = event.name == "error" || text(data, "type") == "error";
     let is_bare = || {
-        const OF_AN_ERROR: [&str; 8] =
-            ["object", "message", "msg", "detail", "type", "code", "status", "param"];
+        const OF_AN_ERROR: [&str; 14] = [
+            "object",
+            "message",
+            "msg",
+            "detail",
+            "type",
+            "code",
+            "status",
+            "param",
+            "success",
+            "request_id",
+            "requestId",
+            "error_code",
+            "error_msg",
+            "timestamp",
+        ];
+        const WORDS: [&str; 4] = ["message", "msg", "detail", "error_msg"];
+        const CODES: [&str; 5] = ["code", "status", "detail", "error_code", "success"];
         let is_known = |key: &String| OF_AN_ERROR.contains(&key.as_str());
-        let has_words = ["message", "msg", "detail"].iter().any(|key| !text(data, key).is_empty());
-        let has_code = ["code", "status", "detail"].iter().any(|key| !at(data, key).is_null());
-        has_words && has_code && data.as_object().is_some_and(|it| it.keys().all(is_known))
+        let has_words = WORDS.iter().any(|key| !text(data, key).is_empty());
+        let has_code = CODES.iter().any(|key| !at(data, key).is_null());
+        let succeeded = at(data, "success").as_bool() == Some(true);
+        let is_all = data.as_object().is_some_and(|it| it.keys().all(is_known));
+        has_words && has_code && is_all && !succeeded
     };
     (is_named || text(data, "object") == "error" || is_bare()).then(|| reported(data))
 }
@@ -280,96 +334,21 @@ pub fn call_id_of(bytes: &[u8]) -> String {
     hash.as_bytes()[..9].iter().map(|byte| char::from(DIGITS[usize::from(*byte) % 62])).collect()
 }
 
-/// Whether an error inside a stream, with this code and these words, may pass by itself. What names no cause is given
-/// the chance.
-fn passing(code: &Value, words: &str) -> bool {
-    const LASTING: [&str; 13] = [
-        "invalid",
-        "authentication",
-        "permission",
-        "not_found",
-        "too_large",
-        "billing",
-        "quota",
-        "context_length",
-        "policy",
-        "content",
-        "unsupported",
-        "denied",
-        "balance",
-    ];
-    let lasts = |text: &str| {
-        let text = text.to_ascii_lowercase();
-        LASTING.iter().any(|lasting| text.contains(lasting))
-    };
-    let number = code.as_u64().or_else(|| code.as_str()?.parse().ok());
-    match (number, code.as_str()) {
-        (Some(status @ 100..=599), _) => {
-            crate::llm::retry::passing_status(u16::try_from(status).unwrap_or(0))
-        }
-        // A code of the provider's own: Z.AI sends 1302 for a rate limit, and 1113 where the account has no balance.
-        (Some(_), _) => !lasts(words),
-        (None, Some(word)) => !lasts(word),
-        (None, None) => true,
-    }
-}
-
-/// Whether a provider's words say that a request is longer than its model reads.
-pub fn is_too_long(words: &str) -> bool {
-    const SAYINGS: [&str; 17] = [
-        // Anthropic, and the gate before it.
-        "prompt is too long",
-        "request_too_large",
-        "request exceeds the maximum size",
-        "exceed context limit",
-        // OpenAI, and most servers that imitate it.
-        "context_length_exceeded",
-        "maximum context length",
-        "exceeds the context window",
-        "context window exceeds",
-        // Google.
-        "exceeds the maximum number of tokens",
-        // Amazon, Groq, xAI, Alibaba.
-        "input is too long",
-        "reduce the length of the messages",
-        "maximum prompt length",
-        "range of input length should be",
-        // llama.cpp, LM Studio, Ollama, Mistral.
-        "exceeds the available context size",
-        "greater than the context length",
-        "input length exceeds",
-        "too large for model",
-    ];
-    let words = words.to_lowercase();
-    SAYINGS.iter().any(|saying| words.contains(saying))
-}
-
 /// The error a provider reported inside its stream.
 pub fn reported(error: &Value) -> Fault {
-    let is_code = |code: &&Value| !code.is_null() && !matches!(code.as_str(), Some("" | "error"));
-    let code = ["code", "status", "type"].iter().map(|key| at(error, key)).find(is_code);
-    let words = words_of(error);
-    let code = code.unwrap_or(&Value::Null);
-    let retryable = passing(code, &words);
-    let named = code.as_str().map_or_else(|| code.to_string(), str::to_owned);
-    let message = match (words.is_empty(), code.is_null()) {
-        (false, true) => words,
-        (false, false) => format!("{words} ({named})"),
-        (true, false) => named,
-        (true, true) => "no reason given".to_owned(),
+    let (words, codes) = (cause::words(error), cause::codes(error));
+    let statuses = codes.iter().filter_map(|code| code.parse().ok());
+    let status = statuses.into_iter().find(|status| (100..=599).contains(status));
+    let delays = list(error, "details").iter().any(|detail| detail.get("retryDelay").is_some());
+    let waits = delays || cause::named_wait(&words).is_some();
+    let cause = cause::meaning(status, &codes.join(" "), &words, waits);
+    let message = match (words.as_str(), codes.first()) {
+        ("", None) => "no reason given".to_owned(),
+        ("", Some(code)) => code.clone(),
+        (_, None) => words,
+        (_, Some(code)) => format!("{words} ({code})"),
     };
-    Fault::Reported { message, retryable }
-}
-
-fn words_of(error: &Value) -> String {
-    let places = [error, at(error, "message"), at(error, "msg"), at(error, "detail")];
-    let words = places.into_iter().find_map(Value::as_str).unwrap_or("").to_owned();
-    let Some(upstream) = upstream_error(error) else { return words };
-    let upstream = json::value(&upstream).unwrap_or(Value::String(upstream));
-    match words_of(upstream.get("error").unwrap_or(&upstream)) {
-        of_upstream if of_upstream.is_empty() => words,
-        of_upstream => format!("{words}: {of_upstream}"),
-    }
+    Fault::Reported { message, cause }
 }
 
 /// The error body of the server behind a gateway, as `OpenRouter` hands it on; its own words name no cause.
@@ -401,37 +380,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_stream_passes_or_lasts_by_its_code() {
-        for code in [json!("overloaded_error"), json!("server_error"), json!(503), json!("429")] {
-            assert!(passing(&code, ""), "{code}");
-        }
-        for code in [json!("invalid_request_error"), json!("insufficient_quota"), json!(400)] {
-            assert!(!passing(&code, ""), "{code}");
-        }
-        assert!(passing(&Value::Null, ""));
-        assert!(passing(&json!("1302"), "Rate limit reached for requests"));
-        assert!(!passing(&json!("1113"), "Insufficient balance or no resource package"));
+    fn an_error_inside_a_stream_is_named_by_its_type_where_it_has_no_code() {
         let empty = json!({ "message": "bad", "type": "invalid_request_error", "code": "" });
-        let Fault::Reported { message, retryable } = reported(&empty) else { panic!("no report") };
-        assert_eq!((message.as_str(), retryable), ("bad (invalid_request_error)", false));
-    }
-
-    #[test]
-    fn a_request_that_is_too_long_is_known_by_the_words_of_each_provider() {
-        for words in [
-            "prompt is too long: 208310 tokens > 200000 maximum",
-            "This model's maximum context length is 128000 tokens. However, you requested 130000",
-            "Your input exceeds the context window of this model. Please adjust your input",
-            "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576)",
-            "the request exceeds the available context size, try increasing it",
-            "Input is too long for requested model.",
-            "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
-        ] {
-            assert!(is_too_long(words), "{words}");
-        }
-        for words in ["max_tokens is too large", "overloaded", "tool name is too long", "quota"] {
-            assert!(!is_too_long(words), "{words}");
-        }
+        let Fault::Reported { message, cause } = reported(&empty) else { panic!("no report") };
+        assert_eq!((message.as_str(), cause), ("bad (invalid_request_error)", Cause::Lasts));
+        // A rate that is named in tokens is no length.
+        let rate =
+            json!({"code": 429, "message": "Token limit is exceeded. Try again in 41 seconds."});
+        assert!(matches!(reported(&rate), Fault::Reported { cause: Cause::Passes, .. }));
     }
 
     #[test]
@@ -468,6 +424,13 @@ mod tests {
             ),
             ("", r#"{"detail":"busy"}"#, "busy"),
             ("", r#"{"code":"1302","msg":"busy"}"#, "busy (1302)"),
+            ("", r#"{"code":1302,"msg":"busy","success":false}"#, "busy (1302)"),
+            ("", r#"{"error_code":18,"error_msg":"busy"}"#, "busy (18)"),
+            (
+                "",
+                r#"{"choices":[],"base_resp":{"status_code":1002,"status_msg":"busy"}}"#,
+                "busy (1002)",
+            ),
             ("error", r#"{"message":"busy"}"#, "busy"),
             ("error", "busy", "busy"),
             ("", r#"{"type":"error"}"#, "no reason given"),
@@ -482,6 +445,8 @@ mod tests {
             r#"{"choices":[],"error":{}}"#,
             r#"{"type":"ping","message":"hello"}"#,
             r#"{"code":0,"message":"ok","data":{}}"#,
+            r#"{"code":0,"message":"ok","success":true}"#,
+            r#"{"choices":[],"base_resp":{"status_code":0,"status_msg":""}}"#,
         ] {
             assert!(read("", data).is_ok(), "{data}");
         }
@@ -495,6 +460,22 @@ mod tests {
         }
         for data in [r#"{"a":"#, r#"x{"a":1}"#, r#"{"a":1}{"#] {
             assert!(matches!(read(data), Err(Fault::Garbled(_))), "{data}");
+        }
+    }
+
+    #[test]
+    fn a_reply_ends_for_the_same_reason_in_the_words_of_each_wire() {
+        for (words, expected) in [
+            (&["length", "MAX_TOKENS", "max_output_tokens"][..], Stop::MaxTokens),
+            (&["model_length", "model_context_window_exceeded"], Stop::ContextExceeded),
+            (&["stop", "STOP", "end_turn", "tool_calls", "eos"], Stop::EndTurn),
+            (&["pause_turn"], Stop::Pause),
+            (&["odd"], Stop::Other("odd".into())),
+        ] {
+            words.iter().for_each(|word| assert_eq!(stop(word), expected, "{word}"));
+        }
+        for word in ["SAFETY", "content_filter", "refusal", "sensitive"] {
+            assert_eq!(stop(word), Stop::Refusal(word.into()));
         }
     }
 

@@ -50,7 +50,7 @@ impl Run {
     /// as interrupted, so no call stays open. Only the end of the host leaves open a call that
     /// waits for an approval, and the calls after it.
     pub(crate) async fn call_tools(&mut self, calls: &[Call]) -> Result<(), Stopped> {
-        self.acted = true;
+        self.acted |= !calls.is_empty();
         let ordered = in_order_of_start(&self.offered, calls);
         let mut rest = ordered.as_ref();
         while !rest.is_empty() {

@@ -196,7 +196,7 @@ impl Run {
         let (mut failures, mut unusable) = (Failures::default(), 0);
         self.failing_since = None;
         loop {
-            let (failure, until) = match self.request_summary(&sent).await? {
+            let (failure, until) = match self.request_summary(&sent, unusable == 0).await? {
                 Ok(text) => return Ok(text),
                 Err(NoReply::Failed(failure, until)) => (failure, until),
                 Err(NoReply::Outdated) if !self.has_other_model() => continue,
@@ -210,7 +210,7 @@ impl Run {
                 }
             };
             let why = match failure {
-                Failure::TooLong(_) if leave_out(&mut sent) => continue,
+                Failure::TooLong { .. } if leave_out(&mut sent) => continue,
                 Failure::Unusable(_) if unusable < MAX_UNUSABLE => {
                     unusable += 1;
                     continue;
@@ -224,7 +224,7 @@ impl Run {
                     }
                 }
                 failure => {
-                    let request = self.carrying(context::input(&sent));
+                    let request = self.carrying(context::input(&sent), 0);
                     let refusal = Refusal::new(ErrorCode::ProviderError, failure.to_string());
                     self.name_refused(refusal, &failure, &request).await.message
                 }
@@ -237,10 +237,12 @@ impl Run {
         }
     }
 
-    /// The model's summary of this history: the request that it would get next, with one message more.
+    /// The model's summary of this history: the request that it would get next, with one message more. It is as long as
+    /// the window has room for by an estimate where it `is_bounded`.
     async fn request_summary(
         &mut self,
         past: &[Arc<Kept>],
+        is_bounded: bool,
     ) -> Result<Result<String, NoReply>, Stopped> {
         let Some((_, provider)) = self.setup.models.model.clone() else {
             return Err(failed("there is no model to compact with"));
@@ -248,7 +250,13 @@ impl Run {
         let mut input = context::input(past);
         let item = Item::message(Role::User, prompt::COMPACTION);
         input.push(Arc::new(kept(item)));
-        let request = Arc::new(self.carrying(input));
+        let measured = self.session_state.state.usage.filter(|_| self.uses_own_model());
+        let measured = measured.filter(|(at, _)| *at <= past.len() as u64);
+        let tokens = match is_bounded {
+            true => context::ample_tokens(self.beginning(), &input, measured),
+            false => 0,
+        };
+        let request = Arc::new(self.carrying(input, tokens));
         self.note_shut_gate();
         let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
         let mut learned = Vec::new();
@@ -343,7 +351,8 @@ impl Run {
                 ErrorCode::ProviderError,
                 format!(
                     "{why}; nothing more can leave the context: `:rewind` takes messages back, `:model` takes a \
-                     model with a larger window"
+                     model with a larger window, and a smaller `max_output` of the provider in config.toml leaves more \
+                     of the window to the conversation"
                 ),
             )));
         };

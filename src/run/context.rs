@@ -174,6 +174,15 @@ pub fn tokens(beginning: usize, history: &[Arc<Kept>], measured: Option<(u64, u6
     base + history[from..].iter().map(|kept| estimate(size(kept))).sum::<u64>()
 }
 
+/// The same, rather too many than too few: an estimate may be too small, and then a reply that is as large as the rest of the
+/// window does not fit.
+pub fn ample_tokens(beginning: usize, history: &[Arc<Kept>], measured: Option<(u64, u64)>) -> u64 {
+    let measured = measured.filter(|(at, _)| *at > 0 && *at <= history.len() as u64);
+    let tokens = tokens(beginning, history, measured);
+    let estimated = tokens - measured.map_or(0, |(_, tokens)| tokens);
+    tokens + estimated / 8
+}
+
 /// Which items have content that a request of `history` carries and that is left in the log.
 pub fn wanted(history: &[Arc<Kept>]) -> Vec<usize> {
     let is_wanted = |at: &usize| history[*at].is_left() && history[*at].pruned.is_none();
@@ -345,5 +354,8 @@ mod tests {
         let history = [say(Role::User, &"a".repeat(4000)), say(Role::Assistant, &"b".repeat(40))];
         assert_eq!(tokens(0, &history, Some((1, 100))), 110);
         assert_eq!(tokens(4, &history, None), 1 + 1000 + 10);
+        assert_eq!(ample_tokens(0, &history, Some((1, 100))), 110 + 1, "only of what is estimated");
+        assert_eq!(ample_tokens(4, &history, None), 1011 + 126);
+        assert_eq!(ample_tokens(4, &history, Some((3, 100))), 1011 + 126, "of a longer history");
     }
 }

@@ -1,6 +1,6 @@
 //! How a run is interrupted, and what becomes of it then: taken back, or kept to be gone on with.
 
-use crate::protocol::{RunOutcome, RunResult, now_ms};
+use crate::protocol::{EntryId, RunOutcome, RunResult, now_ms};
 use crate::run::{End, FirstEntry, Run, Stopped, session_state};
 use crate::session::{Jump, JumpKind, cut_off};
 use serde_json::json;
@@ -58,26 +58,34 @@ impl Run {
         if cancel { End::Cancelled } else { End::Paused }
     }
 
-    /// The entry holds the input, too, for the screen on which it is then written again.
     async fn roll_back(&mut self, first: FirstEntry) -> End {
-        let more = json!({ "from": first.id, "input": first.input });
-        let entry = Jump::entry(JumpKind::RolledBack, first.at, more);
-        let id = entry.id;
-        if let Err(Stopped::Failed(refusal)) = self.commit(vec![entry]).await {
-            return self.failed(refusal).await;
-        }
-        let segment = self.session_state.segment;
-        if segment != first.at.segment {
-            // The run compacted the history, and that is taken back, too.
-            match session_state::fold(&self.setup, segment).await {
-                Ok(state) => self.session_state.state = state,
-                Err(refusal) => return self.failed(refusal).await,
-            }
-        }
+        let id = match self.take_input_back(first).await {
+            Ok(id) => id,
+            Err(stopped) => return self.failed(stopped.refusal()).await,
+        };
         crate::crash_point!("halt-committed");
         self.session_state.state.interrupted = false;
         self.publish_end(RunResult::RolledBack, id).await;
         End::RolledBack
+    }
+
+    /// Takes the input of this run out of the history. The entry holds it, too, for the screen on which it is then
+    /// written again.
+    pub(super) async fn take_input_back(
+        &mut self,
+        first: FirstEntry,
+    ) -> Result<Option<EntryId>, Stopped> {
+        let more = json!({ "from": first.id, "input": first.input });
+        let entry = Jump::entry(JumpKind::RolledBack, first.at, more);
+        let id = entry.id;
+        self.commit(vec![entry]).await?;
+        let segment = self.session_state.segment;
+        if segment != first.at.segment {
+            // The run compacted the history, and that is taken back, too.
+            self.session_state.state =
+                session_state::fold(&self.setup, segment).await.map_err(Stopped::Failed)?;
+        }
+        Ok(id)
     }
 }
 

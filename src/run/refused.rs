@@ -1,10 +1,15 @@
 //! A request that its provider refuses because of one element of the history: the error names the element and two ways on.
 
-use crate::llm::{Failure, Request};
+use crate::llm::{Failure, Input, Request, Stop};
 use crate::protocol::entry::Kept;
 use crate::protocol::{EntryId, Item, Refusal, Role};
-use crate::run::Run;
+use crate::run::stream::stopped_entry;
+use crate::run::{Run, Stopped, pruning};
 use crate::session;
+
+/// What becomes of a message that a filter refused.
+const TAKEN_BACK: &str = "your message was taken back, so that later ones do not carry it; `:rewind` takes earlier \
+                          messages back";
 
 /// The last characters of an entry's id that name a result.
 const NAME: usize = 6;
@@ -26,7 +31,46 @@ impl Run {
     async fn refused(&self, failure: &Failure, request: &Request) -> Option<String> {
         let (_, provider) = self.setup.models.model.as_ref()?;
         let range = provider.refused(failure, request).await?;
-        let refused = &request.input[range];
+        self.named(&request.input[range]).await
+    }
+
+    /// The end of a run whose request a filter for content refused, or of whose reply nothing came because its model or
+    /// such a filter declined. A person's message that is all the run had is taken back, because each later request would
+    /// carry it and be refused, too. `is_noted`: the log has the `words` already.
+    pub(crate) async fn declined(
+        &mut self,
+        mut refusal: Refusal,
+        words: &str,
+        mut is_noted: bool,
+    ) -> Stopped {
+        let history = &self.session_state.state.history;
+        let from =
+            history.iter().rposition(|kept| pruning::is_of_model(kept)).map_or(0, |at| at + 1);
+        let newest = history[from..].to_vec();
+        let way_on = match self.first.take_if(|_| !self.acted) {
+            Some(first) => match self.take_input_back(first).await {
+                Ok(_) => {
+                    is_noted = false;
+                    Some(TAKEN_BACK.to_owned())
+                }
+                Err(stopped) => return stopped,
+            },
+            None => self.named(&newest).await.map(|means| format!("it may mean {means}")),
+        };
+        if let Some(way_on) = way_on {
+            refusal.message.push_str(&format!("; {way_on}"));
+        }
+        let stopped = stopped_entry(&Stop::Refusal(words.to_owned())).filter(|_| !is_noted);
+        if let Some(stopped) = stopped
+            && let Err(stopped) = self.commit(vec![stopped]).await
+        {
+            return stopped;
+        }
+        Stopped::Failed(refusal)
+    }
+
+    /// The largest result of these elements, else the largest of them, and how to go on without it.
+    async fn named(&self, refused: &[Input]) -> Option<String> {
         let is_result = |kept: &&std::sync::Arc<Kept>| matches!(kept.item, Item::ToolResult { .. });
         let largest = refused.iter().filter(is_result).max_by_key(|kept| bytes(kept));
         let kept = largest.or_else(|| refused.iter().max_by_key(|kept| bytes(kept)))?;

@@ -105,7 +105,10 @@ impl Run {
                 }
                 Ok(Next::Request)
             }
-            Stop::Refusal(words) => Err(failed(&declined(words))),
+            Stop::Refusal(words) => {
+                let refusal = Refusal::new(ErrorCode::ProviderError, declined(words));
+                Err(self.declined(refusal, words, true).await)
+            }
             Stop::EndTurn | Stop::ToolUse | Stop::Other(_)
                 if !matches!(calls, CallsOfReply::Absent) =>
             {

@@ -1,11 +1,10 @@
 //! One model call: the request, its retries and continuations, and the stream of its reply.
 
 use crate::llm::adjust::Learned;
-use crate::llm::effort;
 use crate::llm::retry::{clock_at, clock_in};
-use crate::llm::{Delta, Deltas, Failure, Input, Provider, Request, Stop, Usage};
+use crate::llm::{Delta, Deltas, Failure, Input, Provider, Request, Stop, Usage, cause, effort};
 use crate::protocol::entry::{GO_ON, domain};
-use crate::protocol::item::{Content, Item, RequestConfig, Role};
+use crate::protocol::item::{Item, RequestConfig, Role};
 use crate::protocol::{AlertSource, Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
 use crate::run::models::chosen;
@@ -13,7 +12,7 @@ use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::screens::LastShown;
 use crate::run::usage::merged;
 use crate::run::{Run, RunEvent, Stopped, Viewers, attach, context, interrupted};
-use crate::session::Partial;
+use crate::session::{Partial, Replay};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,6 +21,9 @@ use tokio::time::{Instant, sleep_until};
 
 /// After so long a request that then broke, the next failure is the first one again.
 const LONG_REQUEST: Duration = Duration::from_secs(60);
+
+/// The most calls in a row that a server could not read and whose request is made again.
+const MAX_SAMPLES: u32 = 3;
 
 /// The most bytes of a provider's refusal that are stored.
 const MAX_REFUSAL: usize = 64 * 1024;
@@ -155,8 +157,8 @@ impl Run {
                 }
                 Reply::Interrupted => return Err(Stopped::Interrupted),
                 Reply::Outdated => {}
-                Reply::Broken { failure: Failure::TooLong(why), .. } => {
-                    self.shorten(&why).await?;
+                Reply::Broken { failure: Failure::TooLong { message, .. }, .. } => {
+                    self.shorten(&message).await?;
                 }
                 Reply::Broken { failure, shown, until } => {
                     if shown && failure.retryable() {
@@ -172,8 +174,10 @@ impl Run {
                             failures = self.no_failures();
                         }
                         Err(Stopped::Failed(refusal)) => {
-                            let input = context::input(&self.session_state.state.history);
-                            let request = self.carrying(input);
+                            if let Failure::Filtered { provider_text, .. } = &failure {
+                                return Err(self.declined(refusal, provider_text, false).await);
+                            }
+                            let request = self.next_request();
                             let named = self.name_refused(refusal, &failure, &request).await;
                             return Err(Stopped::Failed(named));
                         }
@@ -210,8 +214,10 @@ impl Run {
     }
 
     async fn go_on(&mut self, llm_call: u64, attempt: u32, why: &Failure) -> Result<(), Stopped> {
-        let item = SystemItem::Interrupt { body: GO_ON.into() };
-        self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await?;
+        if self.ends_with_own_text() {
+            let item = SystemItem::Interrupt { body: GO_ON.into() };
+            self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await?;
+        }
         let reason = why.to_string();
         let max_attempts = self.setup.retries.attempts();
         self.publish(Event::LlmContinuation { llm_call, attempt, max_attempts, reason }).await;
@@ -240,6 +246,10 @@ impl Run {
             Some(pause) => left.is_none_or(|left| pause < left).then_some(pause),
             None => self.setup.retries.wait(failures.count, left, failure, random()),
         };
+        // The same model may write the same call wrongly each time.
+        let is_sample = matches!(failure, Failure::Provider { provider_text, .. }
+            if cause::is_bad_sample(&provider_text.to_lowercase()));
+        let is_given_up = is_given_up || is_sample && failures.count > MAX_SAMPLES;
         let Some(wait) = wait.filter(|_| !is_given_up) else {
             return Err(self.given_up(failure, now - first));
         };
@@ -402,7 +412,7 @@ impl Run {
         let Some((_, provider)) = &self.setup.models.model else {
             return Ok(without_a_model(self.setup.without_model.clone()));
         };
-        let request = self.carrying(context::input(&self.session_state.state.history));
+        let request = self.next_request();
         self.send_through_gate(provider, &Arc::new(request), self.patience()).await
     }
 
@@ -480,9 +490,18 @@ impl Run {
         }
     }
 
-    /// The request that carries this input, behind the beginning that all requests of a segment share.
-    pub(crate) fn carrying(&self, input: Vec<Input>) -> Request {
+    /// The request for the next reply.
+    fn next_request(&self) -> Request {
+        let Replay { history, usage, .. } = &self.session_state.state;
+        let tokens = context::ample_tokens(self.beginning(), history, *usage);
+        self.carrying(context::input(history), tokens)
+    }
+
+    /// The request that carries this input, behind the beginning that all requests of a segment share. `tokens` is an
+    /// estimate of its size.
+    pub(crate) fn carrying(&self, input: Vec<Input>, tokens: u64) -> Request {
         Request {
+            tokens,
             system: self.session_state.system.clone(),
             input,
             tools: self.offered.specs(),
@@ -597,19 +616,13 @@ impl Run {
 
     /// Commits the held blocks of a complete reply together with its cost.
     async fn end(&mut self, mut answer: Answer, asked: u64, stop: Stop) -> Result<Reply, Stopped> {
-        if let (Stop::Refusal(refusal), false) = (&stop, answer.said) {
-            let refusal = &refusal[..refusal.floor_char_boundary(MAX_REFUSAL)];
-            let content = vec![Content::Refusal { refusal: refusal.to_owned() }];
-            answer.held.push((Item::Message { role: Role::Assistant, content }, None));
-            answer.has_content = true;
-        }
         let calls: Vec<Call> = answer.held.iter().filter_map(|(item, _)| call(item)).collect();
         let events: Vec<Event> = answer.held.iter().filter_map(|(item, _)| done(item)).collect();
         let mut entries: Vec<Entry> = Vec::with_capacity(answer.held.len() + 1);
         for (item, native) in std::mem::take(&mut answer.held) {
             entries.push(self.said(item, native, false));
         }
-        if !answer.has_content {
+        if !answer.has_content && !matches!(stop, Stop::Refusal(_)) {
             entries.push(Entry::extension(domain::EMPTY_ANSWER, json!({})));
         }
         entries.extend(stopped_entry(&stop));
@@ -688,7 +701,7 @@ fn call(item: &Item) -> Option<Call> {
 }
 
 /// Why a reply ended, where that is not its own end.
-fn stopped_entry(stop: &Stop) -> Option<Entry> {
+pub(crate) fn stopped_entry(stop: &Stop) -> Option<Entry> {
     let (reason, words) = match stop {
         Stop::EndTurn | Stop::ToolUse => return None,
         Stop::MaxTokens => ("max_tokens", ""),
@@ -756,7 +769,7 @@ fn state_of(failure: &Failure) -> &'static str {
         Failure::Cut(_) => "cut off",
         Failure::Status { status: 429, .. } => "limited",
         Failure::Status { .. } | Failure::Provider { .. } => "failed",
-        Failure::TooLong(_) | Failure::Unusable(_) => "refused",
+        Failure::TooLong { .. } | Failure::Filtered { .. } | Failure::Unusable(_) => "refused",
     }
 }
 

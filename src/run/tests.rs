@@ -154,7 +154,8 @@ impl Conversation<'_> {
         let system = "Be brief.".into();
         let tools: Vec<ToolSpec> = tools.to_vec();
         let conversation = "segment".into();
-        Request { system, input, tools, config, conversation, blobs: self.blobs.to_owned() }
+        let blobs = self.blobs.to_owned();
+        Request { system, input, tools, config, conversation, tokens: 0, blobs }
     }
 
     /// Sends the history to the judge of the model that is asked now.

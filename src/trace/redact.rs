@@ -67,6 +67,12 @@ const FIELDS: &[&str] = &[
 ];
 /// Fields whose names end like that count tokens, they are none: `max_tokens`, `token_count`.
 const COUNTS: &[&str] = &["tokens", "tokencount", "tokenlimit"];
+/// Words with which the sentence of an error begins behind the name of a field.
+const SENTENCES: &str = "a an and any at authentication authorization bad base64 but can cannot check could denied disabled does \
+                         empty error expected expires expired extra failed field for format found from has have if in incorrect \
+                         input invalid is it key length malformed may mismatch missing must needs no not of only or please \
+                         provided rejected required revoked should string the this to token too unable unauthorized unexpected \
+                         unknown unrecognized unsupported use value verification was were with wrong you your";
 /// Schemes that stand before a credential.
 const SCHEMES: &[&str] = &["bearer ", "basic "];
 
@@ -229,6 +235,13 @@ fn value(text: &str, from: usize, reach: Reach) -> Option<(usize, usize)> {
     let end = end.unwrap_or(inside.len());
     let found = inside[..end].trim();
     let plain = matches!(found, "" | "null" | "true" | "false" | "none" | "None" | "…");
+    // `signature: Field required` is the sentence of an error and no value.
+    let is_sentence = quote.is_none()
+        && text[..from].ends_with(':')
+        && text[from..].starts_with(' ')
+        && matches!(reach, Reach::Word)
+        && SENTENCES.split(' ').any(|word| word.eq_ignore_ascii_case(found));
+    let plain = plain || is_sentence;
     let start = from + blanks + open;
     (!plain && found != MARK).then_some((start, start + end))
 }

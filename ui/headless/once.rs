@@ -190,7 +190,10 @@ async fn give(
     if runner.work.pod.is_some() {
         let env = runner.opening.env.clone();
         client.call(Some(name), Method::Open { env }).await?;
-        if let Some(model) = addressee.model.clone() {
+        // A model that is chosen again is asked as if nothing were known of its server.
+        let known = client.find(name)?;
+        let is_chosen = |model: &String| known.model_chosen && known.model == *model;
+        if let Some(model) = addressee.model.clone().filter(|model| !is_chosen(model)) {
             client.call(Some(name), Method::SetModel { model }).await?;
         }
         if let Some(effort) = addressee.effort {

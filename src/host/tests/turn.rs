@@ -647,3 +647,33 @@ async fn a_person_lets_a_run_that_waits_for_its_provider_try_now() {
     assert_eq!(bench.info(&pod).await.retry_at, None);
     assert_eq!(bench.code(&pod, Method::Resume).await, ErrorCode::NotPaused);
 }
+
+#[tokio::test]
+async fn a_message_that_a_filter_refused_is_taken_back_and_later_ones_do_not_carry_it() {
+    let mut bench = Bench::new().await;
+    let script = bench.root.join("filter.toml");
+    let text = "[[when]]\nsays = 'bad*'\n[[when.step]]\nfault = { refuse = 'SAFETY' }\n[[when]]\nany = true\ntext = 'fine'\n";
+    std::fs::write(&script, text).unwrap();
+    let pod = bench.new_pod(Some(&script)).await.name;
+    for (words, result) in [
+        ("good", RunResult::Finished),
+        ("bad words", RunResult::Failed),
+        ("harmless", RunResult::Finished),
+    ] {
+        bench.call(&pod, Method::say(words)).await.unwrap();
+        if result == RunResult::Failed {
+            let Event::Error { message, .. } =
+                bench.next(|event| matches!(event, Event::Error { .. })).await
+            else {
+                unreachable!()
+            };
+            for part in ["declined to answer: SAFETY", "was taken back", "`:rewind`"] {
+                assert!(message.contains(part), "{message}");
+            }
+        }
+        assert_eq!(bench.end().await, result, "{words}");
+    }
+    bench.is(&pod, State::Idle).await;
+    assert_eq!(bench.inputs(&pod).await, ["good", "harmless"]);
+    assert_eq!(bench.said(&pod).await, ["fine", "fine"], "the word of a filter is no answer");
+}

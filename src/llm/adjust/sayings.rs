@@ -4,6 +4,7 @@ use crate::config::catalogue::Catalogue;
 use crate::config::models::{Dialect, Model, Wire};
 use crate::llm::Failure;
 use crate::llm::adjust::{Adjustment, field};
+use crate::llm::cause::PASSING;
 use serde_json::Value;
 
 /// The lists of a body that hold the conversation.
@@ -35,9 +36,6 @@ const REFUSING: [&str; 16] = [
 /// The same where the server failed: such an error is mostly of the moment, and words as "unexpected" mean the failure.
 const UNSUPPORTED: [&str; 3] = ["not support", "n't support", "unsupported"];
 
-/// What servers say of trouble that passes.
-const PASSING: [&str; 5] = ["temporar", "overload", "again later", "retry your request", "busy"];
-
 /// What servers say of an element of the conversation. No field that is left out mends that.
 const OF_ELEMENT: [&str; 6] = [
     "signature",
@@ -48,8 +46,45 @@ const OF_ELEMENT: [&str; 6] = [
     "decrypted",
 ];
 
+/// What servers call a thought of an earlier reply, or what is joined to it.
+const OF_THOUGHT: [&str; 15] = [
+    "signature",
+    "thinking block",
+    "thinking` block",
+    "redacted_thinking",
+    "encrypted content",
+    "encrypted_content",
+    "be decrypted",
+    "'reasoning' item",
+    "reasoning item",
+    "reasoning_item",
+    "'rs_",
+    "\"rs_",
+    "`rs_",
+    "reasoning_content",
+    "reasoning_details",
+];
+
+/// What they say of one that they do not take.
+const WRONG: [&str; 14] = [
+    "invalid",
+    "not valid",
+    "required",
+    "missing",
+    "must be",
+    "not be verified",
+    "not be decrypted",
+    "not found",
+    "cannot be modified",
+    "unexpected",
+    "not permitted",
+    "not allowed",
+    "malformed",
+    "corrupt",
+];
+
 /// Names in an error, each with the places of the body that it may mean, the narrowest first.
-const FIELDS: [(&str, &[&str]); 17] = [
+const FIELDS: [(&str, &[&str]); 18] = [
     ("summary", &["/reasoning/summary"]),
     ("summaries", &["/reasoning/summary"]),
     ("reasoning.effort", &["/reasoning/effort"]),
@@ -66,6 +101,7 @@ const FIELDS: [(&str, &[&str]); 17] = [
     ("effort", &["/output_config", "/reasoning/effort", "/reasoning_effort"]),
     ("thinking level", &["/generationConfig/thinkingConfig/thinkingLevel"]),
     ("reasoning", &["/reasoning", "/reasoning_effort"]),
+    ("think", &["/reasoning_effort", "/reasoning", "/thinking"]),
     (
         "thinking",
         &["/thinking", "/generationConfig/thinkingConfig", "/reasoning_effort", "/reasoning"],
@@ -130,19 +166,18 @@ const LIMITS: [&str; 4] = [
 
 /// The least number of output tokens that is taken for the limit of a model: a smaller number in an error means
 /// something else, and replies that it cut would be of no use.
-const LEAST_LIMIT: u64 = 1024;
+pub const LEAST_LIMIT: u64 = 1024;
 
 /// The provider's words of a failure that may name what a request can do without, in lower case.
 pub fn refusal_text(failure: &Failure) -> Option<String> {
     match failure {
         Failure::Status {
-            status: 400 | 404 | 405 | 413 | 415 | 422 | 500 | 501,
+            status: 400 | 402 | 404 | 405 | 413 | 415 | 422 | 500 | 501,
             provider_text,
             ..
         }
-        | Failure::Provider { provider_text, retryable: false, .. } => {
-            Some(provider_text.to_lowercase())
-        }
+        | Failure::Provider { provider_text, retryable: false, .. }
+        | Failure::TooLong { provider_text, .. } => Some(provider_text.to_lowercase()),
         _ => None,
     }
 }
@@ -166,15 +201,18 @@ pub fn parse_refusal(
     if says(&NO_SYSTEM) {
         return Some(Adjustment::NoSystem);
     }
+    if model.wire == Wire::Chat && words.contains("reasoning_content") && says(&MISSING) {
+        return (Catalogue::dialect(model) != Dialect::DeepSeek)
+            .then_some(Adjustment::ThinkingWithCalls);
+    }
+    if is_thought_refused(words, sent) {
+        return Some(Adjustment::NoThoughts);
+    }
     let Failure::Status { status: status @ 400..500, .. } = failure else {
         return says(&UNSUPPORTED).then(|| refused_field(words, sent)).flatten();
     };
     if matches!(*status, 404 | 405) && model.wire == Wire::Responses && !model.own_url {
         return (!is_of_model(words, model)).then_some(Adjustment::ChatWire);
-    }
-    if model.wire == Wire::Chat && words.contains("reasoning_content") && says(&MISSING) {
-        return (Catalogue::dialect(model) != Dialect::DeepSeek)
-            .then_some(Adjustment::ThinkingWithCalls);
     }
     if let Some(limit) = token_limit(words, sent) {
         return Some(limit);
@@ -200,7 +238,10 @@ fn refused_field(words: &str, sent: &Value) -> Option<Adjustment> {
     if says(&OF_ELEMENT) || names_element(words) {
         return None;
     }
-    let named = FIELDS.iter().filter(|(name, _)| contains_word(words, name));
+    // Some servers name a field as the programs of their makers write it: `reasoningEffort`.
+    let is_named =
+        |name: &str| contains_word(words, name) || contains_word(words, &name.replace('_', ""));
+    let named = FIELDS.iter().filter(|(name, _)| is_named(name));
     let path = named.flat_map(|(_, paths)| *paths).find(|path| sent.pointer(path).is_some())?;
     let value = sent.pointer(path).filter(|value| {
         let is_named = value.as_str().is_some_and(|value| contains_word(words, value));
@@ -209,10 +250,51 @@ fn refused_field(words: &str, sent: &Value) -> Option<Adjustment> {
     Some(Adjustment::Without { path: (*path).to_owned(), value: value.cloned() })
 }
 
+/// The limit of output tokens in a body, and its place.
+pub fn limit_of(sent: &Value) -> Option<(&'static str, u64)> {
+    LIMITS.iter().find_map(|path| Some((*path, sent.pointer(path)?.as_u64()?)))
+}
+
+/// Whether the words refuse a thought in the body, its signature, or an element because its thought is missing.
+fn is_thought_refused(words: &str, sent: &Value) -> bool {
+    let names_element = names_element(words);
+    let is_element = says(words, &OF_THOUGHT)
+        || names_element && says(words, &["thinking", "thought", "reasoning"]);
+    let is_wrong = says(words, &WRONG) || names_element && words.contains("support");
+    let conversation = LISTS.iter().find_map(|list| sent.get(list));
+    is_element && is_wrong && conversation.is_some_and(has_thoughts)
+}
+
+/// Whether a conversation has thoughts, signatures, or elements that their server joins to thoughts.
+fn has_thoughts(value: &Value) -> bool {
+    const KEYS: [&str; 8] = [
+        "thinking",
+        "signature",
+        "encrypted_content",
+        "thoughtSignature",
+        "thought_signature",
+        "reasoning_content",
+        "reasoning",
+        "reasoning_details",
+    ];
+    match value {
+        Value::Object(fields) => {
+            let of_type = |kind: &str| fields.get("type").is_some_and(|of| of == kind);
+            let is_thought =
+                ["thinking", "redacted_thinking", "reasoning"].into_iter().any(of_type);
+            let is_joined = of_type("function_call") || of_type("message");
+            let is_of_thought = KEYS.iter().any(|key| fields.contains_key(*key));
+            let is_joined = is_joined && fields.contains_key("id");
+            is_thought || is_of_thought || is_joined || fields.values().any(has_thoughts)
+        }
+        Value::Array(list) => list.iter().any(has_thoughts),
+        _ => false,
+    }
+}
+
 /// A smaller limit of output tokens, or its other name.
 fn token_limit(words: &str, sent: &Value) -> Option<Adjustment> {
-    let (path, value) =
-        LIMITS.iter().find_map(|path| Some((*path, sent.pointer(path)?.as_u64()?)))?;
+    let (path, value) = limit_of(sent)?;
     let name = field(path);
     let other =
         ["max_completion_tokens", "max_tokens"].into_iter().find(|other| **other != *name)?;
@@ -232,7 +314,7 @@ fn token_limit(words: &str, sent: &Value) -> Option<Adjustment> {
     Some(Adjustment::MaxTokens(most.max()? - u64::from(words.contains("(exclusive)"))))
 }
 
-fn says(words: &str, sayings: &[&str]) -> bool {
+pub fn says(words: &str, sayings: &[&str]) -> bool {
     sayings.iter().any(|saying| words.contains(saying))
 }
 
@@ -242,9 +324,10 @@ fn is_part_of_word(c: char) -> bool {
 
 /// The whole numbers in the words that are no part of a name, also with their digits in groups: `16,384`, `16 384`,
 /// `16.384`.
-fn numbers(words: &str) -> Vec<u64> {
+pub fn numbers(words: &str) -> Vec<u64> {
     let plain = [',', ' ', '.'].iter().fold(words.to_owned(), |words, c| ungrouped(&words, *c));
     let words = plain.split(|c| !is_part_of_word(c)).map(|word| word.trim_end_matches('.'));
+    let words = words.map(|word| word.strip_suffix(".0").unwrap_or(word));
     words.filter_map(|word| word.parse().ok()).collect()
 }
 

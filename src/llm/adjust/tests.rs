@@ -100,6 +100,24 @@ fn what_a_refusal_names_is_read_in_the_words_of_each_server() {
         ),
         (chat, "No endpoints found that support image input", Some(NoImages)),
         (chat, "\"gemma3\" does not support thinking", without("/reasoning_effort")),
+        (
+            chat,
+            "think value \"none\" is not supported for this model",
+            Some(Adjustment::Without {
+                path: "/reasoning_effort".into(),
+                value: Some(json!("none")),
+            }),
+        ),
+        (
+            chat,
+            "Model grok-4 does not support parameter reasoningEffort.",
+            without("/reasoning_effort"),
+        ),
+        (
+            responses,
+            "Argument not supported on this model: parallelToolCalls",
+            without("/parallel_tool_calls"),
+        ),
         (chat, "System role not supported", Some(NoSystem)),
         // Anthropic, and gateways before it.
         (
@@ -284,6 +302,115 @@ fn a_refusal_of_an_element_turns_nothing_off_and_the_end_of_a_sentence_is_no_ele
         "Input should be 'low', 'medium' or 'high' for reasoning_effort, not an object",
     ] {
         assert_eq!(learned(400, Wire::Chat, words), without("/reasoning_effort"), "{words}");
+    }
+}
+
+/// A conversation in which a model thought, called and was answered, on each wire with the names that its API gives.
+fn with_thought(wire: Wire) -> (Request, Model) {
+    let (mut request, model) = whole(wire);
+    let (thought, call) = match wire {
+        Wire::Anthropic => (
+            json!({"type": "thinking", "thinking": "hm", "signature": "SIG"}),
+            json!({"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}),
+        ),
+        Wire::Responses => (
+            json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "SIG"}),
+            json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "Read", "arguments": "{}"}),
+        ),
+        Wire::Chat => (
+            json!({"reasoning_content": "hm", "reasoning_details": [{"signature": "SIG"}]}),
+            json!({"id": "c", "type": "function", "function": {"name": "Read", "arguments": "{}"}}),
+        ),
+        _ => (
+            json!({"text": "hm", "thought": true, "thoughtSignature": "SIG"}),
+            json!({"functionCall": {"name": "Read", "args": {}}, "thoughtSignature": "SIG"}),
+        ),
+    };
+    request.input.extend([
+        bench::native(wire, bench::thought("hm"), thought),
+        bench::native(wire, bench::call("a", "Read", "{}"), call),
+        bench::plain(bench::result("a", "one")),
+    ]);
+    (request, model)
+}
+
+#[test]
+fn thoughts_that_a_server_refuses_are_left_out_with_what_is_joined_to_them() {
+    let (anthropic, responses) = (Wire::Anthropic, Wire::Responses);
+    for (wire, status, words) in [
+        (anthropic, 400, "messages.1.content.0: Invalid `signature` in `thinking` block"),
+        (anthropic, 400, "messages.1.content.0.thinking.signature: Field required"),
+        (anthropic, 400, "messages.1.content.0: thinking blocks cannot be modified"),
+        (
+            responses,
+            400,
+            "The encrypted content SIG could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
+        ),
+        (
+            responses,
+            400,
+            "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_9'.",
+        ),
+        (
+            responses,
+            404,
+            "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+        ),
+        (Wire::Chat, 400, "Invalid signature in thinking block"),
+        (Wire::Chat, 400, "'messages.1' : property 'reasoning_content' is unsupported"),
+        (Wire::Gemini, 400, "Thought signature is not valid."),
+    ] {
+        let (request, model) = with_thought(wire);
+        let sent = adjusted_body(&request, &model, &[]);
+        let failures = [
+            bench::refusal(status, words),
+            Failure::Provider {
+                message: words.into(),
+                provider_text: words.into(),
+                retryable: false,
+            },
+        ];
+        for failure in failures {
+            let text = refusal_text(&failure).unwrap();
+            let json = serde_json::from_slice(&sent).unwrap();
+            let learned = parse_refusal(&failure, &text, &model, &json);
+            assert_eq!(learned, Some(Adjustment::NoThoughts), "{words}");
+        }
+        let known = [Learned::new(&model, Adjustment::NoThoughts, &bench::refusal(400, words))];
+        let after = String::from_utf8(adjusted_body(&request, &model, &known)).unwrap();
+        assert!(String::from_utf8(sent).unwrap().contains("SIG"), "{wire:?}");
+        for gone in ["SIG", "hm", "rs_1", "fc_1"] {
+            assert!(!after.contains(gone), "{wire:?}: {after}");
+        }
+        assert!(after.contains("Read") && after.contains("one"), "{after}");
+    }
+}
+
+#[test]
+fn a_reply_is_as_large_as_the_window_has_room_for_beside_its_prompt() {
+    for wire in [Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini] {
+        let asked = |window: u64, tokens: u64, known: &[Adjustment]| {
+            let (mut request, model) = whole(wire);
+            request.tokens = tokens;
+            let model = Model { window, ..model };
+            let why = Failure::Unusable("no".into());
+            let known: Vec<Learned> =
+                known.iter().map(|one| Learned::new(&model, one.clone(), &why)).collect();
+            let body = adjusted_body(&request, &model, &known);
+            sayings::limit_of(&serde_json::from_slice(&body).unwrap()).unwrap().1
+        };
+        assert_eq!(asked(0, 7_000, &[]), 64_000, "{wire:?}: the window is not known");
+        assert_eq!(asked(200_000, 7_000, &[]), 64_000, "{wire:?}");
+        assert_eq!(asked(8_192, 5_000, &[]), 3_192, "{wire:?}");
+        assert_eq!(
+            asked(8_192, 9_000, &[]),
+            512,
+            "{wire:?}: its provider says that it does not fit"
+        );
+        let learned = [Adjustment::Window(8_192)];
+        assert_eq!(asked(0, 5_000, &learned), 3_192, "{wire:?}");
+        assert_eq!(asked(200_000, 5_000, &learned), 3_192, "{wire:?}");
+        assert_eq!(asked(200_000, 9_000, &learned), 64_000, "{wire:?}: it reads more than it said");
     }
 }
 

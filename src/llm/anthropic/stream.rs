@@ -220,7 +220,10 @@ impl Decoder {
         let reason = text(delta, "stop_reason");
         if !reason.is_empty() {
             let words = text(at(delta, "stop_details"), "explanation");
-            self.ending.because(stop(reason, words));
+            self.ending.because(match wire::stop(reason) {
+                Stop::Refusal(_) if !words.is_empty() => Stop::Refusal(words.into()),
+                stop => stop,
+            });
         }
         self.count(usage, out);
     }
@@ -276,18 +279,5 @@ fn call(native: &Value, json: &str) -> Item {
         call_id: text(native, "id").into(),
         name: text(native, "name").into(),
         arguments: wire::received_arguments(&raw),
-    }
-}
-
-fn stop(reason: &str, words: &str) -> Stop {
-    match reason {
-        "end_turn" | "stop_sequence" => Stop::EndTurn,
-        "tool_use" => Stop::ToolUse,
-        "max_tokens" => Stop::MaxTokens,
-        "refusal" if words.is_empty() => Stop::Refusal(reason.into()),
-        "refusal" => Stop::Refusal(words.into()),
-        "pause_turn" => Stop::Pause,
-        "model_context_window_exceeded" => Stop::ContextExceeded,
-        other => Stop::Other(other.into()),
     }
 }

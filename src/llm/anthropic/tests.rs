@@ -4,6 +4,7 @@ use crate::llm::bench::{
     DOT, blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result,
     rich_result, run, shown, thought, usage,
 };
+use crate::llm::cause::Cause;
 use crate::llm::wire::Fault;
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::{Item, Role};
@@ -253,9 +254,9 @@ fn an_error_event_is_typed_by_its_kind() {
         fault(Decoder::default(), &[begin(), event])
     };
     let message = "Overloaded (overloaded_error)".to_owned();
-    assert_eq!(error("overloaded_error"), Fault::Reported { message, retryable: true });
-    let Fault::Reported { retryable, .. } = error("invalid_request_error") else { panic!() };
-    assert!(!retryable);
+    assert_eq!(error("overloaded_error"), Fault::Reported { message, cause: Cause::Passes });
+    let Fault::Reported { cause, .. } = error("invalid_request_error") else { panic!() };
+    assert_eq!(cause, Cause::Lasts);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The answer of Chat Completions. The wire has chunks of one message and no blocks, and its many
 //! servers leave out ids, indexes and even the end; the blocks are made here.
 
+use crate::llm::cause::Cause;
 use crate::llm::chat::closed::Closed;
 use crate::llm::sse::Event;
 use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
@@ -121,10 +122,10 @@ impl Decoder {
         let reason = text(&choice, "finish_reason");
         if BROKEN.contains(&reason) {
             let message = format!("the provider broke off its reply ({reason})");
-            return Err(Fault::Reported { message, retryable: true });
+            return Err(Fault::Reported { message, cause: Cause::Passes });
         }
         if !reason.is_empty() {
-            self.ending.because(stop(reason));
+            self.ending.because(wire::stop(reason));
         }
         Ok(())
     }
@@ -148,6 +149,7 @@ impl Decoder {
         match delta.remove("content") {
             Some(Value::String(words)) => self.say(Kind::Text, &words, out),
             Some(Value::Array(parts)) => parts.into_iter().for_each(|part| self.part(part, out)),
+            Some(part @ Value::Object(_)) => self.part(part, out),
             _ => {}
         }
         if let Some(Value::String(words)) = delta.remove("refusal") {
@@ -249,8 +251,12 @@ impl Decoder {
         let id_bytes = text(&piece, "id").len();
         let call = &mut self.calls[place];
         let function = piece["function"].take();
-        if call.name.is_empty() {
-            text(&function, "name").clone_into(&mut call.name);
+        let name = text(&function, "name");
+        if name.starts_with(&call.name) {
+            name.clone_into(&mut call.name);
+        } else if call.arguments.is_empty() && !call.name.ends_with(name) {
+            // A part of a name is the name of another tool.
+            call.name.push_str(name);
         }
         let json = match at(&function, "arguments") {
             Value::String(json) => json.clone(),
@@ -350,17 +356,6 @@ fn close_call(call: Call, stop: &Stop, out: &mut Vec<Delta>) {
     let arguments = wire::received_arguments(&call.arguments);
     let item = Item::ToolCall { call_id: id, name, arguments };
     out.push(Delta::Block { item, native: Some(native), cut });
-}
-
-fn stop(reason: &str) -> Stop {
-    match reason {
-        "length" | "max_tokens" => Stop::MaxTokens,
-        // Mistral.
-        "model_length" => Stop::ContextExceeded,
-        "content_filter" | "refusal" | "safety" | "sensitive" => Stop::Refusal(reason.into()),
-        "stop" | "tool_calls" | "function_call" | "eos" | "end_turn" => Stop::EndTurn,
-        other => Stop::Other(other.into()),
-    }
 }
 
 fn thought(words: &str, native: Value) -> Delta {

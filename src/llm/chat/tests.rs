@@ -4,6 +4,7 @@ use crate::llm::bench::{
     DOT, blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result,
     rich_result, run, shown, thought, usage,
 };
+use crate::llm::cause::Cause;
 use crate::llm::sse::Event;
 use crate::llm::wire::{Decode as _, Fault, Progress};
 use crate::llm::{Delta, Input, Stop, Usage};
@@ -280,6 +281,34 @@ fn usage_is_read_wherever_a_server_puts_it() {
 }
 
 #[test]
+fn the_pieces_of_a_name_are_one_name() {
+    for names in [["Bash", "Output"], ["BashOutput", "BashOutput"], ["BashOutput", ""]] {
+        let piece = |name| call_piece(json!({"index": 0}), Some(name), "");
+        let arguments = call_piece(json!({"index": 0}), None, "{}");
+        let events = [piece(names[0]), piece(names[1]), arguments, finish("tool_calls"), done()];
+        let (deltas, _) = run(Decoder::default(), &events);
+        let items: Vec<Item> = blocks(&deltas).into_iter().map(|(item, _)| item).collect();
+        let [Item::ToolCall { name, .. }] = &items[..] else { panic!("{items:?}") };
+        assert_eq!(name, "BashOutput", "{names:?}");
+    }
+}
+
+#[test]
+fn arguments_that_are_encoded_twice_are_the_object_in_them() {
+    let events = [
+        call_piece(json!({"index": 0, "id": "c"}), Some("Bash"), r#""{\"command\": "#),
+        call_piece(json!({"index": 0}), None, r#"\"ls\"}""#),
+        finish("tool_calls"),
+        done(),
+    ];
+    let (deltas, _) = run(Decoder::default(), &events);
+    assert_eq!(cut_blocks(&deltas), [false]);
+    let items: Vec<Item> = blocks(&deltas).into_iter().map(|(item, _)| item).collect();
+    let [Item::ToolCall { arguments, .. }] = &items[..] else { panic!("{items:?}") };
+    assert_eq!(arguments, r#"{"command":"ls"}"#);
+}
+
+#[test]
 fn arguments_may_be_an_object_and_come_before_the_name() {
     let object = json!({"tool_calls": [{"index": 0, "function": {"name": "Read", "arguments": {"path": "a"}}}]});
     assert_eq!(calls(&[chunk(object), finish("stop"), done()]), two_reads()[..1]);
@@ -411,7 +440,10 @@ fn either_a_finish_reason_or_done_ends_an_answer_and_nothing_else_does() {
     assert_eq!(stop(&[read.clone(), finish("odd")]), Some(Stop::Other("odd".into())));
     for broken in ["error", "abort", "insufficient_system_resource", "network_error"] {
         let failed = fault(Decoder::default(), &[hi.clone(), finish(broken)]);
-        assert!(matches!(failed, Fault::Reported { retryable: true, .. }), "{broken}: {failed:?}");
+        assert!(
+            matches!(failed, Fault::Reported { cause: Cause::Passes, .. }),
+            "{broken}: {failed:?}"
+        );
     }
     assert_eq!(stop(&[hi, read]), None);
 }
@@ -441,15 +473,15 @@ fn a_refusal_is_the_models_own_words() {
 fn an_error_inside_the_stream_is_typed() {
     let error = |code: Value| {
         let event = json!({"error": {"message": "no", "code": code}, "choices": []});
-        let Fault::Reported { message, retryable } = fault(Decoder::default(), &[event]) else {
+        let Fault::Reported { message, cause } = fault(Decoder::default(), &[event]) else {
             panic!()
         };
-        (message, retryable)
+        (message, cause == Cause::Passes)
     };
     assert_eq!(error(json!(502)), ("no (502)".into(), true));
     let mut in_choice = finish("error");
     in_choice["choices"][0]["error"] = json!({"message": "gone", "code": 502});
-    let expected = Fault::Reported { message: "gone (502)".into(), retryable: true };
+    let expected = Fault::Reported { message: "gone (502)".into(), cause: Cause::Passes };
     assert_eq!(fault(Decoder::default(), &[in_choice]), expected);
     assert!(!error(json!("context_length_exceeded")).1);
 }

@@ -1,6 +1,7 @@
 //! The answer of Gemini: each event is a small answer of its own, a list of parts. Parts of one
 //! kind that follow each other are one block here.
 
+use crate::llm::cause::Cause;
 use crate::llm::sse::Event;
 use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
@@ -69,17 +70,6 @@ impl Decoder {
         let words = text(candidate, "finishMessage");
         self.ending.because(match text(candidate, "finishReason") {
             "" => return Ok(()),
-            "STOP" => Stop::EndTurn,
-            "MAX_TOKENS" => Stop::MaxTokens,
-            reason @ ("SAFETY"
-            | "RECITATION"
-            | "BLOCKLIST"
-            | "PROHIBITED_CONTENT"
-            | "SPII"
-            | "LANGUAGE"
-            | "IMAGE_SAFETY"
-            | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION") => Stop::Refusal(refusal(words, reason)),
             // The model made an invalid call, or stopped without a named reason. The same request usually succeeds when
             // it is sent again.
             reason @ ("MALFORMED_FUNCTION_CALL"
@@ -89,9 +79,12 @@ impl Decoder {
             | "MISSING_THOUGHT_SIGNATURE"
             | "OTHER") => {
                 let message = refusal(words, reason);
-                return Err(Fault::Reported { message, retryable: true });
+                return Err(Fault::Reported { message, cause: Cause::Passes });
             }
-            other => Stop::Other(other.into()),
+            reason => match wire::stop(reason) {
+                Stop::Refusal(_) => Stop::Refusal(refusal(words, reason)),
+                stop => stop,
+            },
         });
         Ok(())
     }

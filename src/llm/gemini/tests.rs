@@ -4,6 +4,7 @@ use crate::llm::bench::{
     DOT, blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run,
     shown, thought, usage,
 };
+use crate::llm::cause::Cause;
 use crate::llm::sse::Event;
 use crate::llm::wire::{Decode as _, Fault, Progress};
 use crate::llm::{Delta, Stop, Usage};
@@ -134,7 +135,10 @@ fn every_finish_reason_has_its_meaning() {
     assert_eq!(stop("IMAGE_RECITATION"), Stop::Refusal("IMAGE_RECITATION".into()));
     for broken in ["OTHER", "UNEXPECTED_TOOL_CALL"] {
         let failed = fault(Decoder::default(), &[finish(broken)]);
-        assert!(matches!(failed, Fault::Reported { retryable: true, .. }), "{broken}: {failed:?}");
+        assert!(
+            matches!(failed, Fault::Reported { cause: Cause::Passes, .. }),
+            "{broken}: {failed:?}"
+        );
     }
     assert_eq!(stop("NEW"), Stop::Other("NEW".into()));
     let blocked = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}});
@@ -145,7 +149,7 @@ fn every_finish_reason_has_its_meaning() {
 #[test]
 fn errors_inside_the_stream_are_typed() {
     let error = |event: Value| match fault(Decoder::default(), &[event]) {
-        Fault::Reported { retryable, .. } => retryable,
+        Fault::Reported { cause, .. } => cause == Cause::Passes,
         other => panic!("{other:?}"),
     };
     assert!(error(json!({"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}})));

@@ -61,6 +61,11 @@ impl Answer {
         }
     }
 
+    /// The same, of a body that is compressed so.
+    pub(super) fn unpacking(self, unpack: Unpack) -> Self {
+        Self { unpack, ..self }
+    }
+
     /// The next delta that is ready.
     pub(crate) fn next(&mut self) -> Option<Result<Delta, Failure>> {
         self.ready.pop_front()
@@ -221,8 +226,8 @@ impl Answer {
         self.ready.extend(out.into_iter().map(Ok));
         match result {
             Ok(()) => {}
-            Err(Fault::Reported { message, retryable }) => {
-                let failure = error_text::reported(&self.who, &message, retryable);
+            Err(Fault::Reported { message, cause }) => {
+                let failure = error_text::reported(&self.who, &message, cause);
                 if self.progress() == Progress::Open {
                     self.ready.push_back(Err(failure));
                     self.is_over = true;

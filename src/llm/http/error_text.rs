@@ -1,10 +1,13 @@
 //! The error of a model request, as one sentence: provider, address, reason, and what can be done.
 
+use crate::config::models::Wire;
 use crate::config::url::is_loopback;
 use crate::llm::Failure;
+use crate::llm::cause::{Cause, MAX_WAIT, codes, meaning, named_wait};
 use crate::llm::http::{HTTP_PROXIES, HTTPS_PROXIES, Who};
 use crate::llm::retry::passing_status;
-use crate::llm::wire::{at, is_too_long, text, upstream_error};
+use crate::llm::wire::{at, text, upstream_error};
+use crate::protocol::now_ms;
 use crate::text::SafeText;
 use crate::trace::{MARK, redact};
 use reqwest::StatusCode;
@@ -20,8 +23,6 @@ use std::time::Duration;
 pub(crate) const MAX_SHOWN: usize = 300;
 /// The most characters of them that are searched for a cause.
 const MAX_TEXT: usize = 4000;
-/// The longest time to wait that is believed.
-const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,13 +93,19 @@ pub(super) fn cut(who: &Who, cause: &str) -> Failure {
 }
 
 /// The provider reported an error inside its stream.
-pub(super) fn reported(who: &Who, message: &str, retryable: bool) -> Failure {
-    let (is_too_long, provider_text) = (is_too_long(message), plain(who, message, MAX_TEXT));
+pub(in crate::llm) fn reported(who: &Who, message: &str, cause: Cause) -> Failure {
+    let is_number = |code: &str| code.bytes().all(|byte| byte.is_ascii_digit());
+    let code =
+        message.rsplit_once(" (").filter(|(_, code)| code.strip_suffix(')').is_some_and(is_number));
+    let provider_text = plain(who, code.map_or(message, |(words, _)| words), MAX_TEXT);
     let message = format!("{who} reported an error: {}", cleaned(who, message));
-    if is_too_long {
-        return Failure::TooLong(message);
+    match cause {
+        Cause::TooLong => Failure::TooLong { message, provider_text },
+        Cause::Filtered => Failure::Filtered { message, provider_text },
+        Cause::Lasts | Cause::Passes => {
+            Failure::Provider { message, provider_text, retryable: cause == Cause::Passes }
+        }
     }
-    Failure::Provider { message, provider_text, retryable }
 }
 
 /// The answer is larger than what is read of one.
@@ -128,12 +135,32 @@ pub(super) fn no_stream(who: &Who, body: &str) -> Failure {
 /// An HTTP status that is no success.
 pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {
     let code = status.as_u16();
-    let said = words(body).or_else(|| status.canonical_reason().map(str::to_owned));
+    let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    let error = error_of(&json);
+    let (codes, all) = (codes(error).join(" "), words(body).unwrap_or_default());
+    let asked = retry_after(headers).or_else(|| retry_delay(error));
+    let asked = asked.or_else(|| reset(headers, error)).or_else(|| named_wait(&all));
+    let cause = match code {
+        413 => Cause::TooLong,
+        _ => {
+            let searched = &all[..all.floor_char_boundary(MAX_TEXT)];
+            meaning(Some(code), &codes, searched, asked.is_some())
+        }
+    };
+    // What the model wrote, where that is what its server could not read.
+    let sample = at(error, "failed_generation").as_str();
+    let shown = sample.map_or_else(|| all.clone(), |sample| format!("{all}: {sample}"));
+    let said = Some(shown).filter(|all| !all.is_empty());
+    let said = said.or_else(|| status.canonical_reason().map(str::to_owned));
     let said = cleaned(who, said.as_deref().unwrap_or("no reason given"));
     let said = without_code(&said, code);
     let what = match code {
         300..=399 => {
             let to = header(headers, "location").unwrap_or("nowhere");
+            // A base URL has no path of a request.
+            let bare = to.trim_end_matches('/');
+            let paths = [Wire::Anthropic, Wire::Responses, Wire::Chat].map(Wire::endpoint);
+            let to = paths.iter().find_map(|path| bare.strip_suffix(path)).unwrap_or(to);
             let message = format!(
                 "{who} sends elsewhere ({code}), to {}; yoi does not follow it: make that the base URL only if you trust it",
                 cleaned(who, to)
@@ -141,6 +168,7 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
             let provider_text = String::new();
             return Failure::Status { status: code, retry_after: None, message, provider_text };
         }
+        _ if cause == Cause::Filtered => format!("{who} refused what the request says ({code})"),
         401 => format!("{who} refused {} ({code})", who.key),
         403 => format!("{who} refused {}, or this use of it ({code})", who.key),
         404 | 405 => format!("{} has no such model or address ({code})", who.at_url()),
@@ -149,21 +177,21 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
         500..=599 => format!("{who} failed ({code})"),
         _ => format!("{who} refused the request ({code})"),
     };
-    let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
-    let provider_text = words(&without_codes(json.clone()).unwrap_or_else(|| body.to_owned()));
+    let provider_text = words(&without_codes(json).unwrap_or_else(|| body.to_owned()));
     let provider_text = plain(who, &provider_text.unwrap_or_default(), MAX_TEXT);
     let provider_text = without_code(&provider_text, code).to_owned();
-    let no_credit = text(error_of(&json), "code") == "insufficient_quota";
+    let message = format!("{what}: {said}");
     // Other statuses are not tried again anyhow.
-    let is_lasting = passing_status(code) && header(headers, "x-should-retry") == Some("false");
-    if no_credit || is_lasting {
-        let message = format!("{what}: {said}");
-        return Failure::Provider { message, provider_text, retryable: false };
+    let is_last = passing_status(code) && header(headers, "x-should-retry") == Some("false");
+    let lasts = cause == Cause::Lasts || is_last;
+    match cause {
+        Cause::TooLong => return Failure::TooLong { message, provider_text },
+        Cause::Filtered => return Failure::Filtered { message, provider_text },
+        Cause::Lasts | Cause::Passes if passing_status(code) == lasts => {
+            return Failure::Provider { message, provider_text, retryable: !lasts };
+        }
+        Cause::Lasts | Cause::Passes => {}
     }
-    if code == 413 || (code == 400 || code == 422) && is_too_long(body) {
-        return Failure::TooLong(format!("{what}: {said}"));
-    }
-    let asked = retry_after(headers).or_else(|| retry_delay(&json));
     let retry_after = asked.map(|time| time.min(MAX_WAIT));
     let advice = match asked {
         None if code == 401 => {
@@ -182,8 +210,7 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
         }
         Some(time) => format!("; it asks to wait {}", seconds(time)),
     };
-    let message = format!("{what}: {said}{advice}");
-    Failure::Status { status: code, retry_after, message, provider_text }
+    Failure::Status { status: code, retry_after, message: message + &advice, provider_text }
 }
 
 /// The innermost cause, in its own words.
@@ -251,17 +278,29 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// How long Google's error details ask to wait, such as `34s`.
-fn retry_delay(json: &Value) -> Option<Duration> {
-    let details = crate::llm::wire::list(error_of(json), "details");
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = crate::llm::wire::list(error, "details");
     let delay = details.iter().find_map(|detail| at(detail, "retryDelay").as_str())?;
     let seconds = delay.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The error object of a body; some servers wrap it in a list.
+/// How long it takes until the time, since the Unix epoch, at which a limit ends: in the headers, or in those of the
+/// server behind a gateway.
+fn reset(headers: &HeaderMap, error: &Value) -> Option<Duration> {
+    let behind = at(error, "metadata").pointer("/headers/X-RateLimit-Reset");
+    let behind = behind.map(|at| at.as_str().map_or_else(|| at.to_string(), str::to_owned));
+    let at = behind.or_else(|| header(headers, "x-ratelimit-reset").map(str::to_owned))?;
+    let (at, now) = (at.parse::<u64>().ok()?, now_ms());
+    // A smaller number is no time since the epoch, and one of seconds is far from one of milliseconds.
+    let at = if at > now / 2 { at } else { at.saturating_mul(1000) };
+    (at > now).then(|| Duration::from_millis(at - now))
+}
+
+/// The error object of a body, which may be the body itself; some servers wrap it in a list.
 fn error_of(json: &Value) -> &Value {
     let json = json.get(0).unwrap_or(json);
-    at(json, "error")
+    Some(at(json, "error")).filter(|error| !error.is_null()).unwrap_or(json)
 }
 
 /// A provider's own words in an error body, if it has any a person can read.
@@ -272,11 +311,16 @@ fn words(body: &str) -> Option<String> {
         return readable.then(|| body.to_owned());
     };
     let error = error_of(&json);
-    let places = [at(error, "message"), error, at(&json, "message"), at(&json, "detail")];
+    let places =
+        [at(error, "message"), error, at(&json, "message"), at(&json, "detail"), at(&json, "msg")];
     let said = places.into_iter().find_map(Value::as_str).filter(|said| !said.is_empty());
     // Some servers name the fields in a list in its place.
-    let list = || places.into_iter().find(|place| place.is_array() || place.is_object());
-    let said = said.map(str::to_owned).or_else(|| Some(list()?.to_string()))?;
+    let list = || {
+        let is_own = at(&json, "error").is_null() && !json.is_array();
+        let mut places = places.into_iter().filter(|place| !is_own || *place != &json);
+        places.find(|place| place.is_array() || place.is_object())
+    };
+    let said = said.map(str::to_owned).or_else(|| Some(without_request(list()?).to_string()))?;
     let said = match text(error, "param") {
         param if said.contains(param) => said,
         param => format!("{said} ({param})"),
@@ -285,6 +329,19 @@ fn words(body: &str) -> Option<String> {
         Some(of_upstream) => format!("{said}: {of_upstream}"),
         None => said,
     })
+}
+
+/// The value without the parts of the request that servers repeat in it.
+fn without_request(value: &Value) -> Value {
+    const REPEATED: [&str; 4] = ["input", "ctx", "body", "url"];
+    match value {
+        Value::Array(values) => values.iter().map(without_request).collect(),
+        Value::Object(fields) => {
+            let own = fields.iter().filter(|(key, _)| !REPEATED.contains(&key.as_str()));
+            Value::Object(own.map(|(key, value)| (key.clone(), without_request(value))).collect())
+        }
+        value => value.clone(),
+    }
 }
 
 /// The body without the numbers that are codes of the error; `None` where it is no JSON.
@@ -471,7 +528,7 @@ mod tests {
         }
         let lasting = [("x-should-retry", "false")];
         assert_eq!(text(refusal(500, &lasting, "no")), "no");
-        assert_eq!(text(reported(&who(), "no", true)), "no");
+        assert_eq!(text(reported(&who(), "no", Cause::Passes)), "no");
         assert_eq!(text(no_stream(&who(), r#"{"error":"no"}"#)), "no");
         assert_eq!(text(too_large(&who(), "64 MiB")), "");
     }
@@ -523,6 +580,41 @@ mod tests {
     }
 
     #[test]
+    fn the_sentence_behind_the_name_of_a_secret_field_is_no_secret() {
+        for words in [
+            "messages.1.content.0.thinking.signature: Field required",
+            "api_key: Field required",
+            "token: expired",
+            "secret: not found in vault",
+            "password: authentication disabled",
+            "signature: Input should be a valid string",
+        ] {
+            let body = serde_json::json!({"error": {"message": words}}).to_string();
+            let said = refusal(400, &[], &body).to_string();
+            assert!(said.ends_with(words), "{said}");
+        }
+        for (words, secret) in [("password: swordfish", "swordfish"), ("api_key='Field'", "Field")]
+        {
+            let said = refusal(400, &[], words).to_string();
+            assert!(!said.contains(secret), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_a_gateway_says_to_end_at_a_time_is_waited_for_until_then() {
+        let at = now_ms() + 7_200_000;
+        for reset in [at.to_string(), (at / 1000).to_string()] {
+            let error = serde_json::json!({
+                "message": "Rate limit exceeded", "code": 429,
+                "metadata": {"headers": {"X-RateLimit-Reset": reset}},
+            });
+            let body = serde_json::json!({"error": error}).to_string();
+            let wait = refusal(429, &[], &body).retry_after().unwrap();
+            assert!((7_100..=7_200).contains(&wait.as_secs()), "{wait:?}");
+        }
+    }
+
+    #[test]
     fn googles_retry_delay_is_understood() {
         let body = r#"{"error":{"message":"m","details":[{"@type":"x"},{"retryDelay":"34.5s"}]}}"#;
         let Failure::Status { retry_after, .. } = refusal(429, &[], body) else { panic!() };
@@ -540,11 +632,25 @@ mod tests {
     #[test]
     fn a_request_that_is_too_long_is_no_failure_that_passes_and_is_known() {
         let body = r#"{"error":{"code":"context_length_exceeded","message":"too many"}}"#;
-        assert!(matches!(refusal(400, &[], body), Failure::TooLong(_)));
-        assert!(matches!(refusal(413, &[], ""), Failure::TooLong(_)));
+        assert!(matches!(refusal(400, &[], body), Failure::TooLong { .. }));
+        assert!(matches!(refusal(413, &[], ""), Failure::TooLong { .. }));
         assert!(matches!(refusal(400, &[], r#"{"error":"bad"}"#), Failure::Status { .. }));
-        let said = reported(&who(), "prompt is too long: 9 > 8", true);
-        assert!(matches!(said, Failure::TooLong(_)) && !said.retryable());
+        let said = reported(&who(), "prompt is too long: 9 > 8", Cause::TooLong);
+        assert!(matches!(said, Failure::TooLong { .. }) && !said.retryable());
+    }
+
+    #[test]
+    fn what_an_error_repeats_of_the_request_or_of_a_sample_is_not_read_as_its_cause() {
+        let echoed = r#"{"detail":[{"type":"extra_forbidden","loc":["messages",1,"reasoning_content"],"msg":"Extra inputs are not permitted","input":"the token count of the prompt is too long"}]}"#;
+        let said = refusal(422, &[], echoed);
+        assert!(matches!(said, Failure::Status { .. }), "{said:?}");
+        assert!(!said.to_string().contains("too long"), "{said}");
+        let sample = r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"prompt is too long, try again in 9 s"}}"#;
+        let said = refusal(400, &[], sample);
+        assert!(said.retryable() && said.to_string().contains("try again in 9 s"), "{said:?}");
+        assert_eq!(said.retry_after(), None);
+        let credit = r#"{"error":{"message":"Prompt tokens limit exceeded: 64128 > 6964. To increase, visit https://openrouter.ai/settings/credits","code":402}}"#;
+        assert!(matches!(refusal(402, &[], credit), Failure::Status { .. }));
     }
 
     #[test]
@@ -552,5 +658,8 @@ mod tests {
         let said = refusal(307, &[("location", "https://other.example/v1")], "").to_string();
         assert!(said.contains("https://other.example/v1; yoi does not follow it"), "{said}");
         assert!(said.ends_with("make that the base URL only if you trust it"), "{said}");
+        let of_request = [("location", "https://other.example/v1/chat/completions/")];
+        let said = refusal(307, &of_request, "").to_string();
+        assert!(said.contains("to https://other.example/v1; yoi"), "{said}");
     }
 }

@@ -33,8 +33,8 @@ pub(super) fn deltas(
     first: Instant,
 ) -> Deltas {
     let reader = Reader {
+        answer: answer.unpacking(Unpack::of(response.headers())),
         response,
-        answer,
         timeouts,
         deadline: first,
         piece: Instant::now(),
@@ -50,7 +50,7 @@ pub(super) fn deltas(
 
 /// The beginning of a body that is not streamed: at most `most` bytes, as far as they arrive before `until`.
 pub(super) async fn start_of(mut response: Response, until: Instant, most: usize) -> String {
-    let (mut body, mut unpack) = (Vec::new(), Unpack::default());
+    let (mut body, mut unpack) = (Vec::new(), Unpack::of(response.headers()));
     while body.len() < most {
         let Ok(Ok(Some(bytes))) = timeout_at(until, response.chunk()).await else { break };
         let Ok(plain) = unpack.feed(&bytes[..bytes.len().min(most)]) else { break };

@@ -85,7 +85,7 @@ pub fn check_length(script: &Script, request: &Request) -> Result<(), Failure> {
         return Ok(());
     }
     let words = format!("rehearsal: prompt is too long: {bytes} bytes, the script reads {most}");
-    Err(Failure::TooLong(words))
+    Err(Failure::TooLong { message: words.clone(), provider_text: words })
 }
 
 /// The reply to a request. Fails at once where a provider would: on a fault before any answer.

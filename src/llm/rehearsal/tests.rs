@@ -31,6 +31,7 @@ impl Bench {
             tools: vec![tool],
             config: RequestConfig::default(),
             conversation: dir.path().display().to_string(),
+            tokens: 0,
             blobs: dir.path().into(),
         };
         Self { _dir: dir, script: path, request }

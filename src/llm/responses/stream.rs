@@ -1,5 +1,6 @@
 //! The answer of OpenAI Responses: items that are announced, streamed and completed.
 
+use crate::llm::cause::Cause;
 use crate::llm::sse::Event;
 use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
@@ -282,7 +283,7 @@ impl Decoder {
             event == "response.incomplete" || matches!(status, "incomplete" | "cancelled");
         if is_incomplete && reason.is_own_end() {
             let message = "the provider broke off its reply without a reason".to_owned();
-            return Err(Fault::Reported { message, retryable: true });
+            return Err(Fault::Reported { message, cause: Cause::Passes });
         }
         self.ending.because(reason);
         self.ending.last();
@@ -305,11 +306,12 @@ impl Decoder {
 
     fn reason(&self, response: &Value) -> Stop {
         match text(at(response, "incomplete_details"), "reason") {
-            "max_output_tokens" | "max_tokens" => Stop::MaxTokens,
-            _ if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
-            filter @ "content_filter" => Stop::Refusal(filter.into()),
-            "" => Stop::EndTurn,
-            other => Stop::Other(other.into()),
+            "" if self.refusal.is_empty() => Stop::EndTurn,
+            reason => match wire::stop(reason) {
+                stop @ (Stop::MaxTokens | Stop::ContextExceeded) => stop,
+                _ if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
+                stop => stop,
+            },
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::llm::bench::{
     DOT, blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result,
     rich_result, run, shown, thought, usage,
 };
+use crate::llm::cause::Cause;
 use crate::llm::wire::Fault;
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::{Item, Role};
@@ -258,7 +259,7 @@ fn an_incomplete_answer_says_why() {
         json!({"type": "response.incomplete", "response": response})
     };
     let broken = fault(Decoder::default(), &[incomplete("")]);
-    assert!(matches!(broken, Fault::Reported { retryable: true, .. }), "{broken:?}");
+    assert!(matches!(broken, Fault::Reported { cause: Cause::Passes, .. }), "{broken:?}");
     let incomplete = |reason: &str| run(Decoder::default(), &[incomplete(reason)]).1.unwrap();
     assert_eq!(incomplete("max_output_tokens"), Stop::MaxTokens);
     assert_eq!(incomplete("content_filter"), Stop::Refusal("content_filter".into()));
@@ -291,7 +292,7 @@ fn errors_inside_the_stream_are_typed() {
     let failed = json!({"type": "response.failed",
         "response": {"error": {"code": "server_error", "message": "oops"}}});
     let message = "oops (server_error)".to_owned();
-    let expected = Fault::Reported { message, retryable: true };
+    let expected = Fault::Reported { message, cause: Cause::Passes };
     assert_eq!(fault(Decoder::default(), &[failed]), expected);
     for event in [
         json!({"type": "error", "code": "invalid_prompt", "message": "no"}),
@@ -299,7 +300,7 @@ fn errors_inside_the_stream_are_typed() {
         json!({"error": {"code": "invalid_prompt", "message": "no"}}),
     ] {
         let message = "no (invalid_prompt)".to_owned();
-        let expected = Fault::Reported { message, retryable: false };
+        let expected = Fault::Reported { message, cause: Cause::Lasts };
         assert_eq!(fault(Decoder::default(), &[event]), expected);
     }
 }
