@@ -259,7 +259,8 @@ async fn begin(
         left_behind.note(receiver, &reply);
         Outcome::Reply(reply)
     };
-    let request = request.instrument(tracing::info_span!("client", id));
+    // It is as large as the largest of all verbs: on the heap it is moved by its address.
+    let request = Box::pin(request.instrument(tracing::info_span!("client", id)));
     requests.begin(id, line.len(), size, request).await;
 }
 
