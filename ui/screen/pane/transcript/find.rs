@@ -32,6 +32,8 @@ pub struct Find {
     at: Option<(Pos, i32)>,
     /// Which of the loaded entries with a match that one is in, counted from the newest, and how many there are.
     entry: (usize, usize),
+    /// How many matches of that entry the search has come to, with this one.
+    hits: usize,
     seek: Option<Seek>,
     /// Whether the search began after the last row.
     from_end: bool,
@@ -68,6 +70,11 @@ impl Find {
             Seek::Top => None,
             Seek::Match { from, .. } => Some(from.0),
         }
+    }
+
+    /// The row with the match that was shown last.
+    pub fn shown_at(&self) -> Option<(Pos, i32)> {
+        self.at.filter(|_| self.state == Search::Found)
     }
 
     pub fn needle(&self) -> &str {
@@ -130,12 +137,14 @@ impl Transcript {
         self.find.state == Search::NoneAbove && self.find.from_end && self.find.at.is_none()
     }
 
-    /// Which of the entries with a match the view shows, from the newest: `entry 2 of 14`, with `+` while older ones are not
-    /// loaded. `None` while it shows none.
+    /// Which of the entries with a match the view shows, from the newest, and which of its matches: `entry 2 of 14, match 3`,
+    /// with `+` while older ones are not loaded. `None` while it shows none.
     pub fn found_entry(&self) -> Option<String> {
         let (at, all) = self.find.entry;
         let more = if self.pages.beginning == Beginning::Here { "" } else { "+" };
-        (self.find.state == Search::Found).then(|| format!("entry {at} of {all}{more}"))
+        let hit =
+            if self.find.hits > 1 { format!(", match {}", self.find.hits) } else { String::new() };
+        (self.find.state == Search::Found).then(|| format!("entry {at} of {all}{more}{hit}"))
     }
 
     /// Counts the loaded entries with a match, and up to which one of them this block is.
@@ -221,6 +230,13 @@ impl Transcript {
             self.load.want = Some(Want::Older(id));
             return;
         }
+        if back && !self.find.from_end && self.find.at.is_none() {
+            // A search that begins in the middle goes on below it.
+            self.find.from_end = true;
+            if let Some(last) = self.pages.last() {
+                return self.go_on_to_match((Pos { block: last.block + 1, ..last }, 0), back);
+            }
+        }
         self.find.seek = None;
         self.find.state = if back { Search::NoneAbove } else { Search::NoneBelow };
     }
@@ -275,12 +291,16 @@ impl Transcript {
         let shape = block.shape(self.detail, self.unfolded);
         let head = shape.head.then(|| block.head(shape, self.now).0);
         let rows = block.cache.iter().flat_map(|cache| cache.rows.iter());
-        let matches = |row: &Row| {
-            let text: String = row.iter().map(|piece| piece.text.as_str()).collect();
-            find_in(&text, &self.find.needle).is_some()
+        let text = |row: &Row| row.iter().map(|piece| piece.text.as_str()).collect::<String>();
+        let texts: Vec<String> = head.iter().chain(rows).map(text).collect();
+        // A match that the end of a row divides belongs to the row in which it begins.
+        let body = usize::from(head.is_some());
+        let matches = |at: &usize| {
+            let next = texts.get(at + 1).filter(|_| *at >= body);
+            find_in(&texts[*at], &self.find.needle).is_some()
+                || next.is_some_and(|next| divided(&texts[*at], next, &self.find.needle).is_some())
         };
-        let all = head.iter().chain(rows).enumerate().filter(|(_, row)| matches(row));
-        all.filter_map(|(at, _)| i32::try_from(at).ok()).collect()
+        (0..texts.len()).filter(matches).filter_map(|at| i32::try_from(at).ok()).collect()
     }
 
     /// Unfolds a block of which a part is to be shown.
@@ -295,6 +315,8 @@ impl Transcript {
     fn show_match(&mut self, pos: Pos, row: i32) {
         self.find.seek = None;
         self.find.state = Search::Found;
+        let is_same = self.find.at.is_some_and(|(before, _)| before.head() == pos.head());
+        self.find.hits = if is_same { self.find.hits + 1 } else { 1 };
         self.find.at = Some((pos, row));
         self.find.entry = self.count_entries(pos);
         self.cursor = Some(pos);
@@ -306,6 +328,31 @@ impl Transcript {
 
 fn has_match(block: &Block, detail: Detail, needle: &str) -> bool {
     block.shown(detail) && find_in(&block.plain(), needle).is_some()
+}
+
+/// The match that the end of a row divides, in bytes: where it begins in the row, and where it ends in the next one. Blanks
+/// where the row ends may be gone.
+pub fn divided(row: &str, next: &str, needle: &str) -> Option<(usize, usize)> {
+    let solid = |text: &str| -> Vec<(usize, char)> {
+        text.char_indices().filter(|(_, c)| !c.is_whitespace()).collect()
+    };
+    let (first, second) = (solid(row), solid(next));
+    let needle: String = needle.split_whitespace().collect();
+    let longest = needle.chars().count().saturating_sub(1);
+    // The match begins in the last characters of the row.
+    let first = &first[first.len().saturating_sub(longest)..];
+    let both: String = first.iter().chain(&second).map(|(_, c)| c).collect();
+    let mut from = 0;
+    while let Some((start, end)) = find_in(&both[from..], &needle) {
+        let (start, end) = (from + start, from + end);
+        let (begins, ends) = (both[..start].chars().count(), both[..end].chars().count());
+        if begins < first.len() && ends > first.len() {
+            let (at, last) = second.get(ends - first.len() - 1)?;
+            return Some((first[begins].0, at + last.len_utf8()));
+        }
+        from = both[start..].char_indices().nth(1).map(|(next, _)| start + next)?;
+    }
+    None
 }
 
 /// The first match of the needle in a text: start and end in bytes. Case counts only if the needle has
@@ -353,6 +400,16 @@ fn begins_with(text: &str, needle: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_match_over_the_end_of_a_row_is_found_and_one_in_a_row_is_none() {
+        assert_eq!(divided("  line 5431 line", "  5432 line", "line 5432"), Some((12, 6)));
+        assert_eq!(divided("an exam", "ple here", "EXAMPLE"), None, "capitals count");
+        assert_eq!(divided("an exam", "ple here", "example"), Some((3, 3)));
+        assert_eq!(divided("example", "here", "example"), None);
+        assert_eq!(divided("", "example", "example"), None);
+        assert_eq!(divided("naïve é", "té", "été"), Some((7, 3)));
+    }
 
     #[test]
     fn composed_and_decomposed_texts_match() {

@@ -3,7 +3,7 @@
 
 use crate::rows::{Link, Piece, Row, cut_front, paint, row_width, shorten, width};
 use crate::screen::pane::transcript::block::{Block, Kind};
-use crate::screen::pane::transcript::find::find_in;
+use crate::screen::pane::transcript::find::{divided, find_in};
 use crate::screen::pane::transcript::long::LeftOut;
 use crate::screen::pane::transcript::pages::Pos;
 use crate::screen::pane::transcript::rows::{NAME, Speaker, bold, system, verdict_piece};
@@ -15,8 +15,9 @@ use crate::wording::{sent, state};
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::widgets::Widget;
+use std::ops::Range;
 use std::path::Path;
 use yoi::client::family::Family;
 use yoi::protocol::{PodName, Verdict};
@@ -35,6 +36,41 @@ pub struct View<'a> {
     pub parent: Option<&'a str>,
     /// Which messages wait in mailboxes.
     pub family: &'a Family,
+}
+
+/// The text of a row of the screen, and the cell at which each of its symbols begins.
+struct CellsOfRow {
+    text: String,
+    cells: Vec<(usize, u16)>,
+    y: u16,
+}
+
+impl CellsOfRow {
+    fn of(area: Rect, y: u16, buf: &Buffer) -> Self {
+        let mut row = Self { text: String::new(), cells: Vec::new(), y };
+        let mut hidden = 0;
+        for x in area.left()..area.right() {
+            if hidden > 0 {
+                hidden -= 1;
+                continue;
+            }
+            let symbol = buf[(x, y)].symbol();
+            row.cells.push((row.text.len(), x));
+            row.text.push_str(symbol);
+            hidden = width(symbol).saturating_sub(1);
+        }
+        row
+    }
+
+    /// Gives the symbols at these bytes a style; blanks at the edges of the row keep theirs.
+    fn mark(&self, bytes: Range<usize>, style: Style, buf: &mut Buffer) {
+        let text = self.text.trim_end().len();
+        let first = self.text.len() - self.text.trim_start().len();
+        let bytes = bytes.start.max(first)..bytes.end.min(text);
+        for (_, x) in self.cells.iter().filter(|(at, _)| bytes.contains(at)) {
+            buf[(*x, self.y)].set_style(style);
+        }
+    }
 }
 
 impl Transcript {
@@ -65,8 +101,8 @@ impl Widget for View<'_> {
             if seen.row >= 0 && cursor.take_if(|cursor| seen.pos.is_in(*cursor)).is_some() {
                 self.cursor(seen, line, buf);
             }
-            self.highlight(line, buf);
         }
+        self.highlight(area, buf);
         self.corner(area, buf);
     }
 }
@@ -343,32 +379,36 @@ impl View<'_> {
         }
     }
 
-    /// Marks the matches of the search in a painted row.
-    fn highlight(&self, line: Rect, buf: &mut Buffer) {
-        let needle = self.transcript.find.needle();
+    /// Marks the matches of the search: those in one row, and those that the end of a row divides. The one that was found
+    /// last stands out.
+    fn highlight(&self, area: Rect, buf: &mut Buffer) {
+        let find = &self.transcript.find;
+        let needle = find.needle();
         if needle.is_empty() {
             return;
         }
-        let mut text = String::new();
-        let mut columns: Vec<(usize, u16)> = Vec::new();
-        let mut hidden = 0;
-        for x in line.left()..line.right() {
-            if hidden > 0 {
-                hidden -= 1;
-                continue;
+        let seen = &self.transcript.seen;
+        let rows = seen.iter().zip(area.top()..area.bottom());
+        let rows: Vec<_> = rows.map(|(seen, y)| (seen, CellsOfRow::of(area, y, buf))).collect();
+        for (at, (seen, cells)) in rows.iter().enumerate() {
+            let mut style = self.theme.found;
+            if find.shown_at() == Some((seen.pos, seen.row)) {
+                style = style.add_modifier(Modifier::REVERSED);
             }
-            let symbol = buf[(x, line.y)].symbol();
-            columns.push((text.len(), x));
-            text.push_str(symbol);
-            hidden = width(symbol).saturating_sub(1);
-        }
-        let mut from = 0;
-        while let Some((start, end)) = text.get(from..).and_then(|rest| find_in(rest, needle)) {
-            let (start, end) = (from + start, from + end);
-            for (_, x) in columns.iter().filter(|(at, _)| (start..end).contains(at)) {
-                buf[(*x, line.y)].set_style(self.theme.found);
+            let mut from = 0;
+            while let Some((start, end)) =
+                cells.text.get(from..).and_then(|rest| find_in(rest, needle))
+            {
+                cells.mark(from + start..from + end, style, buf);
+                from += end;
             }
-            from = end;
+            let Some((next, below)) = rows.get(at + 1) else { continue };
+            if (next.pos, next.row) == (seen.pos, seen.row + 1)
+                && let Some((start, end)) = divided(&cells.text, &below.text, needle)
+            {
+                cells.mark(start..cells.text.len(), style, buf);
+                below.mark(0..end, style, buf);
+            }
         }
     }
 

@@ -121,16 +121,53 @@ fn a_search_counts_the_entries_with_a_match_from_the_newest() {
     bench.transcript.find("nowhere");
     bench.find_visible_rows();
     assert_eq!(bench.transcript.found_entry(), None);
-    assert!(!bench.transcript.has_no_match(), "below the view there may be one");
-    bench.transcript.find_next(1);
-    bench.find_visible_rows();
-    assert!(bench.transcript.has_no_match());
+    assert!(bench.transcript.has_no_match(), "it was looked for above and below the view");
     bench.transcript.find("run 1");
     bench.find_visible_rows();
     assert!(!bench.transcript.has_no_match());
     let mut paged = Bench::new(conversation(300)).sized(60, 12).paged(4096).open();
     paged.transcript.find("run 299");
     assert_eq!(paged.transcript.found_entry().as_deref(), Some("entry 1 of 1+"));
+}
+
+#[test]
+fn each_match_of_a_long_paragraph_is_visited_and_marked_also_over_the_end_of_a_row() {
+    let text: String = (0..600).map(|n| format!("line {n}\n")).collect();
+    let mut bench = Bench::new(vec![said(&text)]).sized(60, 12).open();
+    bench.transcript.scroll(Scroll::Top);
+    bench.find_visible_rows();
+    bench.transcript.find("line 54");
+    bench.find_visible_rows();
+    // The view was at the beginning: the matches are below it.
+    assert_eq!(bench.transcript.search(), Search::Found);
+    let marked = |bench: &mut Bench| {
+        bench.layout();
+        let buffer = bench.buffer();
+        let is_here = |x: u16, y: u16| {
+            let cell = &buffer[(x, y)];
+            cell.modifier.contains(ratatui::style::Modifier::REVERSED).then(|| cell.symbol())
+        };
+        let cells = (0..12).flat_map(|y| (0..60).map(move |x| (x, y)));
+        cells.filter_map(|(x, y)| is_here(x, y)).collect::<String>()
+    };
+    let mut seen = String::new();
+    let mut last = String::new();
+    for _ in 0..11 {
+        let here = bench.transcript.find.shown_at().map(|at| format!("{at:?}"));
+        let here = here.expect("a match");
+        assert!(marked(&mut bench).contains("line"), "{}", bench.screen());
+        if here == last {
+            break;
+        }
+        seen.push_str(&bench.screen());
+        last = here;
+        bench.transcript.find_next(1);
+        bench.find_visible_rows();
+    }
+    assert_eq!(bench.transcript.search(), Search::NoneAbove, "all of them were visited");
+    for n in [54, 540, 549] {
+        assert!(seen.contains(&n.to_string()), "{n}: {seen}");
+    }
 }
 
 #[test]
