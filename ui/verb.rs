@@ -258,10 +258,12 @@ impl Verb {
     }
 
     /// Its subcommand in the shell. The arguments are added when they are needed.
-    pub fn subcommand(&self, with_keys: WithKeys<'_>) -> Command {
+    pub fn subcommand(&self) -> Command {
+        let more = self.more.iter().filter_map(|paragraph| help::without_screen(paragraph));
+        let more: Vec<String> = more.map(|paragraph| spell::for_help(&paragraph)).collect();
         Command::new(self.name)
-            .about(self.help)
-            .after_help(with_keys(&self.more.join("\n\n")))
+            .about(spell::for_help(self.help))
+            .after_help(more.join("\n\n"))
             .defer(self.shell)
     }
 

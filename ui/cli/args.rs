@@ -5,7 +5,6 @@ use crate::cli::mcp::Mcp;
 use crate::cli::mesh::MeshCommand;
 use crate::console;
 use crate::headless::Exit;
-use crate::screen::keys::with_default_keys;
 use crate::verb::{self, KEY_IN_HISTORY, Verb, Way};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -202,8 +201,8 @@ pub enum Command {
 /// The whole command line: the arguments, and a subcommand for every verb of the shell.
 pub fn command() -> clap::Command {
     let verbs = verb::reached(Way::Shell).map(|verb| match verb.name {
-        "send" => verb.subcommand(&with_default_keys).arg(socket()),
-        _ => verb.subcommand(&with_default_keys),
+        "send" => verb.subcommand().arg(socket()),
+        _ => verb.subcommand(),
     });
     Args::command().subcommands(verbs)
 }

@@ -716,8 +716,21 @@ mod tests {
         assert_eq!(given(&mut inbox, &format!("allow {one}"), Way::Shell), once(one));
         let none = "no request `1` waits: `yoi inbox` shows those that do".to_owned();
         assert_eq!(given(&mut inbox, "allow 1", Way::Shell), Err(none));
-        let of_pod = given(&mut inbox, "allow alice", Way::Shell).expect_err("a Pod is no request");
-        assert!(of_pod.starts_with("say the id of the request, such as `0aaaaaa1`"), "{of_pod}");
+        // A Pod names its only request; a question is none that is allowed.
+        assert_eq!(given(&mut inbox, "allow ALICE", Way::Shell), once(one));
+        let id = "0199a1b2-0000-7000-8000-00000bbbbbb2";
+        let question = Some(Question::of_model(vec!["total".into()]));
+        requested(&mut inbox, ApprovalRequest { question, ..approval(id, "alice") });
+        assert_eq!(given(&mut inbox, "allow alice", Way::Shell), once(one));
+        let several = given(&mut inbox, "deny alice", Way::Shell).expect_err("two requests");
+        assert!(several.starts_with("alice waits with 2 requests: say the id of one"), "{several}");
+        inbox.apply(&Event::ApprovalDecided {
+            approval: one.into(),
+            pod: PodName::parse("alice").expect("a name"),
+            verdict: Verdict::Once,
+        });
+        let wrong = given(&mut inbox, "allow alice", Way::Shell).expect_err("a question");
+        assert!(wrong.contains("is a question"), "{wrong}");
         let unnamed = "say which request: :inbox shows those that wait".to_owned();
         assert_eq!(given(&mut inbox, "allow", Way::Command), Err(unnamed));
         let question = "always allow Bash+network: cargo fetch for bob and its children?";

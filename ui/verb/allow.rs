@@ -24,7 +24,8 @@ pub static VERB: Verb = of::<Allow>(Verb {
         "The request of an MCP client allows one call; followed by client, it allows the client to use the Pods of \
          its folder from now on. :policy lists such consents and revokes them.",
         "With --no-ui a request has a number. You can leave it out if only one request was shown, but not at a \
-         terminal. Everywhere else a request is named by the end of its id, as `yoi inbox` prints it.",
+         terminal. Everywhere else name it by its Pod, if that has one request only, or by the end of its id, as \
+         `yoi inbox` prints it.",
         "On the screen, {everywhere next-needs-you} shows the oldest request, and keys decide it.",
     ],
     ..verb("allow", "allow an approval request")

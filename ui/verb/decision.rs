@@ -127,8 +127,9 @@ fn written(request: &ApprovalRequest, verdict: &Verdict) -> Option<String> {
     Some(rule::from_now_on(rule, from_ref(pod), tree))
 }
 
-/// The request that a line means: by its number in a conversation, by its id, or as the only one that
-/// was shown.
+/// The request that a line means: by its number in a conversation, by its id, by its Pod, or as the only one that
+/// was shown. A Pod names its only request of the kind that the verb decides; in a conversation, a question alone: there
+/// another request may have come after the one that was shown.
 fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Named<'a>, End> {
     let open = known.family.approvals();
     let (word, rest) = first(text);
@@ -136,30 +137,43 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
     let usage = |text: String| End::refused(Why::Usage, text);
     // A short number of a conversation is never read as an id.
     let number = known.numbers.and_then(|_| word.parse().ok()).filter(|_| word.len() < SHORTEST);
-    let is_meant = |request: &&ApprovalRequest| {
-        let by_pod = verb == "answer" && request.question.is_some() && is_of(request, word);
-        number.is_none() && (is_named(request, word) || by_pod)
+    let by_pod = |request: &&ApprovalRequest| {
+        let fits = match verb {
+            "answer" => request.question.is_some(),
+            "allow" => request.question.is_none(),
+            _ => true,
+        };
+        fits && is_of(request, word) && (verb == "answer" || known.numbers.is_none())
     };
-    let by_id = open.iter().filter(is_meant);
-    let by_id = by_id.collect::<Vec<_>>();
-    match by_id.as_slice() {
+    let found = |is_meant: &dyn Fn(&&ApprovalRequest) -> bool| {
+        open.iter().filter(|request| number.is_none() && is_meant(request)).collect::<Vec<_>>()
+    };
+    let by_id = found(&|request| is_named(request, word));
+    let meant = if by_id.is_empty() { found(&by_pod) } else { by_id.clone() };
+    match meant.as_slice() {
         [request] => {
             let is_shown = known.numbers.is_some_and(|numbers| numbers.was_shown(&request.id));
             return Ok(Named { request, words: rest.trim(), is_shown });
         }
         [] => {}
-        _ => return Err(usage(format!("more than one id ends with `{word}`: type more of it"))),
+        _ if !by_id.is_empty() => {
+            return Err(usage(format!("more than one id ends with `{word}`: type more of it")));
+        }
+        [first, ..] => {
+            let (id, count) = (name_of(first, open), meant.len());
+            return Err(usage(format!(
+                "{} waits with {count} requests: say the id of one, such as `{id}`; {list} shows them",
+                first.pod
+            )));
+        }
     }
     let Some(numbers) = known.numbers else {
-        let of_pod = open.iter().find(|request| is_of(request, word));
-        return Err(usage(match (word, of_pod) {
-            ("", _) => format!("say which request: {list} shows those that wait"),
-            // By the name, a request would be decided that came after the one that the person read.
-            (_, Some(request)) => {
-                let id = name_of(request, open);
-                format!(
-                    "say the id of the request, such as `{id}`, in place of a Pod's name: {list} shows what it wants"
-                )
+        return Err(usage(match word {
+            "" => format!("say which request: {list} shows those that wait"),
+            // What the verb does not decide is said with the verb that does.
+            _ if let Some(request) = open.iter().find(|request| is_of(request, word)) => {
+                let is_shown = false;
+                return Ok(Named { request, words: rest.trim(), is_shown });
             }
             _ => format!("no request `{word}` waits: {list} shows those that do"),
         }));
@@ -180,7 +194,7 @@ pub fn is_named(request: &ApprovalRequest, word: &str) -> bool {
 
 /// Whether a request is one of the Pod with this name.
 fn is_of(request: &ApprovalRequest, word: &str) -> bool {
-    PodName::parse(word).is_ok_and(|name| name.key() == request.pod.key())
+    request.is_of_pod() && PodName::parse(word).is_ok_and(|name| name.key() == request.pod.key())
 }
 
 /// The shortest name of a request that means no other one of these.

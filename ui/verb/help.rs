@@ -22,6 +22,19 @@ pub const SELECTORS: &str = "In place of names you can type a selector, which st
     below) and alice/* (the children of alice). Pods to which the verb would do nothing are left out. The others are listed first, \
     and the verb acts on exactly those. In a shell, put a selector with * in quotes.";
 
+/// What of a paragraph of help is for a shell, which has no keys, cards and marks: where it names a key, the sentences before
+/// the first that tells of the screen. `None` where nothing is left.
+pub fn without_screen(paragraph: &str) -> Option<String> {
+    if !paragraph.contains('{') {
+        return Some(paragraph.to_owned());
+    }
+    let of_screen =
+        |sentence: &str| ["{", " key", "card", "tree"].iter().any(|word| sentence.contains(word));
+    let sentences = paragraph.split_inclusive(". ").take_while(|sentence| !of_screen(sentence));
+    let kept = sentences.collect::<String>();
+    Some(kept.trim().to_owned()).filter(|kept| !kept.is_empty())
+}
+
 #[derive(Args)]
 pub struct Help {
     /// The verb to explain; without it, all are listed
@@ -61,4 +74,22 @@ fn listed(way: Way) -> Vec<&'static Verb> {
 pub fn page(verb: &Verb, with_keys: WithKeys<'_>) -> End {
     let lines = verb.about(with_keys).into_iter().map(|text| ("", text).into()).collect();
     End { said: Said::Text { title: format!("help: {}", verb.name), lines }, ..End::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::verb::Way;
+    use crate::verb::reached;
+
+    #[test]
+    fn the_help_of_a_shell_tells_of_no_key_and_no_verb_of_the_screen() {
+        for verb in reached(Way::Shell) {
+            let help = verb.subcommand().render_long_help().to_string();
+            for word in ["Ctrl+", "F1", "{", "On the card", " :restore", " :policy"] {
+                assert!(!help.contains(word), "{}: {word}: {help}", verb.name);
+            }
+        }
+        let stop = crate::verb::find("stop").expect("a verb").subcommand();
+        assert!(stop.clone().render_long_help().to_string().contains("yoi restore brings"));
+    }
 }

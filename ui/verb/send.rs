@@ -83,7 +83,7 @@ impl Dialogue for Send {
         if !self.several.is_empty() {
             return self.next_of_several(known, reply);
         }
-        or_end(reply.single().map(|event| self.answered(&event)))
+        or_end(reply.single().map(|event| self.answered(known, &event)))
     }
 }
 
@@ -186,7 +186,7 @@ impl Send {
         Next::call(Request::to(sender, method))
     }
 
-    fn answered(&mut self, event: &Event) -> Next {
+    fn answered(&mut self, known: &Known<'_>, event: &Event) -> Next {
         if let (Stage::SendingToAgent, Event::MeshSent { status, reason, .. }) =
             (&self.stage, event)
         {
@@ -195,7 +195,7 @@ impl Send {
         let Some(pod) = self.target.clone() else { return Next::End(End::default()) };
         let said = match &self.stage {
             Stage::Restoring => {
-                self.stage = Stage::SendingToRestored(losses(event));
+                self.stage = Stage::SendingToRestored(known.worded(&losses(event), Some(&pod)));
                 return self.send(pod);
             }
             Stage::Sending | Stage::SendingToAgent => sentence(&pod, event),

@@ -9,6 +9,13 @@ use yoi::text::shell_word;
 /// Verbs of one Pod that take none: in a shell, `--pod` names it.
 const OF_SELECTED: [&str; 5] = ["fork", "model", "peer", "rewind", "unpeer"];
 
+/// Words that are no arguments.
+const OF_PROSE: [&str; 10] =
+    ["and", "or", "to", "for", "with", "first", "again", "then", "it", "them"];
+
+/// What ends a part of a sentence.
+const END_OF_PART: [char; 5] = [',', ';', '.', ':', ')'];
+
 /// A verb with its arguments as a person types it: `:restore bob`, or `yoi restore bob`.
 pub fn spell(line: &str, way: Way) -> String {
     match way {
@@ -22,6 +29,13 @@ pub fn for_shell(text: &str, family: &Family, about: Option<&PodName>) -> String
     worded(text, Way::Shell, family, about)
 }
 
+/// A paragraph of help for the shell, whose verbs stand without quotes: its rows may end anywhere.
+pub fn for_help(text: &str) -> String {
+    const QUOTE: &str = "\u{1}";
+    let spelled = for_shell(&text.replace('`', QUOTE), &Family::default(), None);
+    spelled.replace('`', "").replace(QUOTE, "`")
+}
+
 /// A sentence of the host for one of the ways. The host writes verbs as `:resume bob`, and leaves the Pod
 /// out where the sentence is about it; where that Pod is not the selected one, `about` names it.
 pub fn worded(text: &str, way: Way, family: &Family, about: Option<&PodName>) -> String {
@@ -33,7 +47,11 @@ pub fn worded(text: &str, way: Way, family: &Family, about: Option<&PodName>) ->
         let begins = said.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
         match verb_at(&line[1..]).filter(|_| begins) {
             Some((verb, behind)) => {
+                let (words, behind) = arguments_at(verb, behind, family);
                 let (flags, behind) = flags_at(behind);
+                // The words name what the verb is for.
+                let about = about.filter(|_| words.is_empty() || !verb.takes_several());
+                let flags = &format!("{words}{flags}");
                 let (pods, behind) = pods_at(behind, family);
                 let (path, behind) = path_at(behind);
                 let mut line = typed(verb, flags, &pods, about, way);
@@ -61,6 +79,38 @@ fn verb_at(text: &str) -> Option<(&'static Verb, &str)> {
     (verb.ways.contains(&Way::Shell) || verb.name == "open").then_some((verb, behind))
 }
 
+/// The words that a text begins with and that are arguments of the verb before it, though no Pod has their name: those up to
+/// what the verb does, such as *replaces*, to a flag, to a path, or to the end of the part of the sentence.
+fn arguments_at<'a>(verb: &Verb, text: &'a str, family: &Family) -> (&'a str, &'a str) {
+    let none = text.split_at(0);
+    if verb.line().get_positionals().next().is_none() {
+        return none;
+    }
+    let mut end = 0;
+    while let Some(rest) = text[end..].strip_prefix(' ') {
+        let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
+        let bare = word.trim_end_matches(END_OF_PART);
+        if word.starts_with(['-', '/', '\'']) || is_predicate(word) {
+            return text.split_at(end);
+        }
+        let is_pod = PodName::parse(bare).is_ok_and(|name| family.get(&name).is_some());
+        if is_pod || bare.is_empty() || bare.parse::<usize>().is_ok() || OF_PROSE.contains(&bare) {
+            return none;
+        }
+        end += 1 + bare.len();
+        if bare.len() < word.len() || rest.len() == word.len() {
+            return text.split_at(end);
+        }
+    }
+    none
+}
+
+/// Whether a word of a sentence says what its verb does.
+fn is_predicate(word: &str) -> bool {
+    let word = word.trim_end_matches(END_OF_PART);
+    word.len() > 3 && word.ends_with('s') && word.chars().all(|c| c.is_ascii_lowercase())
+}
+
 /// The flags and numbers that a text begins with: ` --undo`, ` --without=8ed566`, ` 2`.
 fn flags_at(text: &str) -> (&str, &str) {
     let mut end = 0;
@@ -68,8 +118,9 @@ fn flags_at(text: &str) -> (&str, &str) {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | ':' | ')');
         let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
         let name = word.strip_prefix("--").map(|flag| flag.split('=').next().unwrap_or_default());
-        let is_flag = name
-            .is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase()));
+        let is_flag = name.is_some_and(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+        });
         if !is_flag && word.parse::<usize>().is_err() {
             break;
         }
@@ -168,6 +219,20 @@ mod tests {
                 ": :resume --without=8ed566 goes on, :rewind 2 goes back",
                 ": `yoi resume --without=8ed566 shop-4` goes on, `yoi rewind 2 --pod shop-4` goes back",
             ),
+            (
+                "401; :connect shed --key-first stores one",
+                "401; `yoi connect shed --key-first` stores one",
+            ),
+            (":connect shed replaces it", "`yoi connect shed` replaces it"),
+            (
+                "no key: :connect shed, or :model",
+                "no key: `yoi connect shed`, or `yoi model --pod shop-4`",
+            ),
+            (":connect stores one", "`yoi connect` stores one"),
+            (":restore gone brings it back", "`yoi restore gone` brings it back"),
+            (":lend far near /w/a hands it over", "`yoi lend far near /w/a` hands it over"),
+            ("no key is stored: :connect groq", "no key is stored: `yoi connect groq`"),
+            (":resume and wait.", "`yoi resume shop-4` and wait."),
             (":policy lists them (:inbox)", "`yoi policy` lists them (`yoi inbox`)"),
             ("12:30 a:stop :nosuch :", "12:30 a:stop :nosuch :"),
         ] {

@@ -19,10 +19,8 @@ const COUNTED: usize = 3;
 
 /// The state that stands for every Pod that waits for a person.
 const NEEDS: &str = "needs";
-/// The state that stands for every Pod whose work is finished, whether a person looked at the result or not.
-const DONE: &str = "done";
-/// The states that a selector can name: [`NEEDS`], [`DONE`], and words of [`state::of_pod`], which the tree shows.
-const STATES: [&str; 6] = [NEEDS, "failed", "idle", "running", "paused", DONE];
+/// The states that a selector can name: [`NEEDS`], and words of [`state::of_pod`], which the tree and `yoi ls` show.
+const STATES: [&str; 6] = [NEEDS, "failed", "idle", "running", "paused", "done"];
 
 /// One word of a line that says which Pods are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +97,6 @@ fn in_state<'a>(family: &'a Family, state: &str) -> impl Iterator<Item = &'a Pod
     let waiting = if state == NEEDS { family.waiting_for_person() } else { HashSet::new() };
     family.listed().filter(move |info| match state {
         NEEDS => waiting.contains(&info.name),
-        DONE => family.is_done(info),
         word => state::of_pod(info) == word,
     })
 }

@@ -112,7 +112,7 @@ impl Since {
                 let away = format!("{} away", elapsed(back.saturating_sub(left)));
                 ("Since you left".to_owned(), Some(away))
             }
-            Span::Chosen(at) => (format!("The last {}", in_words(now.saturating_sub(at))), None),
+            Span::Chosen(at) => (format!("The last {}", span(now.saturating_sub(at))), None),
         };
         let mut rows: Vec<(Outcome, u64, Row)> = Vec::new();
         for info in family.all().iter().filter(|info| is_here(info)) {
@@ -321,6 +321,16 @@ pub fn returned(
     })
 }
 
+/// How long a span is: `8 h`, and `day` where it is one.
+fn span(millis: u64) -> String {
+    match in_words(millis).as_str() {
+        "1 d" => "day".into(),
+        "1 h" => "hour".into(),
+        "1 min" => "minute".into(),
+        several => several.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -421,6 +431,7 @@ mod tests {
         let since = Since { span: Span::Chosen(NOON - 8 * HOUR), pods };
         let report = since.report(&family, |info| info.name.as_str() == "bench", NOON);
         assert_eq!(report.heading(), "The last 8 h · $0.25");
+        assert_eq!([24, 25, 48, 1].map(|hours| span(hours * HOUR)), ["day", "day", "2 d", "hour"]);
         assert_eq!(report.lines(), ["failed shop › bench: exit 101 · 2h"]);
         let none = since.report(&family, |_| false, NOON);
         assert_eq!((none.heading().as_str(), none.groups), ("The last 8 h", vec![]));

@@ -128,11 +128,11 @@ impl LineClient {
         Cow::Owned(Outgoing { event, ..outgoing.clone() })
     }
 
-    /// A sentence of the host. A program that shows one Pod reads no verbs: a shell takes them.
+    /// A sentence of the host. A program that reads no verbs, as it shows one Pod or none, names those of the shell.
     pub fn spelled(&self, text: &str, about: Option<&PodName>) -> String {
         match &self.view {
-            View::One(_) => spell::for_shell(text, &self.family, about),
-            View::NoOne | View::All(_) => text.to_owned(),
+            View::NoOne | View::One(_) => spell::for_shell(text, &self.family, about),
+            View::All(_) => text.to_owned(),
         }
     }
 

@@ -60,6 +60,17 @@ fn confirmation(line: &str) -> String {
 fn the_selector_of_a_state_means_the_pods_that_the_tree_shows_in_it() {
     let mut family = house();
     family.set(info("old", State::Paused));
+    // Results that were looked at, and one with a child that failed.
+    let seen = |name: &str, unseen| PodInfo {
+        unseen,
+        last_result: Some(finished()),
+        ..info(name, State::Idle)
+    };
+    family.set(seen("carol", false));
+    family.set(seen("dave", true));
+    family.set(PodInfo { parent: Some(pod("dave")), ..info("kid", State::Failed) });
+    assert_eq!(found(&family, "@done"), ["bob", "dave"]);
+    assert_eq!(found(&family, "@idle"), ["scout", "far", "carol"]);
     for word in ["failed", "idle", "running", "paused", "done"] {
         let shown = family.listed().filter(|info| Glyphs::Unicode.state_sign(info).word == word);
         let shown: Vec<String> = shown.map(|info| info.name.to_string()).collect();
@@ -125,7 +136,10 @@ fn a_verb_for_one_pod_names_those_of_a_selector_that_matches_several() {
 #[test]
 fn a_confirmation_says_in_which_directory_a_pod_of_another_workspace_is() {
     assert_eq!(confirmation("stop @idle"), "stop far (in shop), scout?");
-    assert_eq!(confirmation("stop alice/**"), "stop 4 Pods: alice, scout, tester, probe?");
+    assert_eq!(
+        confirmation("stop alice/**"),
+        "stop 4 Pods: alice, scout, tester, probe?\nnot finished: alice, tester"
+    );
     assert_eq!(confirmation("stop bob far"), "stop bob, far?", "a person typed these names");
 }
 
