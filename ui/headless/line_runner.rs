@@ -228,6 +228,8 @@ impl<'a> LineRunner<'a> {
     ) -> Result<Next, Failure> {
         let zone = jiff::tz::TimeZone::system();
         let mut last = None;
+        // The question that the person has confirmed.
+        let mut confirmed: Option<String> = None;
         let mut about = self.current.clone();
         let providers = self.providers();
         loop {
@@ -249,14 +251,21 @@ impl<'a> LineRunner<'a> {
                 with_keys: &crate::screen::keys::with_default_keys,
                 is_written: false,
             };
-            match dialogue.next(&known, last.take()) {
+            let changed = confirmed.take().and_then(|question| {
+                dialogue.confirmation_now(&known).filter(|now| now.question != question)
+            });
+            let next = match changed {
+                Some(now) => verb::Next::Confirm(now),
+                None => dialogue.next(&known, last.take()),
+            };
+            match next {
                 verb::Next::Call(requests) => {
                     about = requests.first().and_then(|request| request.pod.clone()).or(about);
                     last = Some(Reply::Results(self.send_all(client, requests).await?));
                 }
                 verb::Next::Confirm(confirm) => {
                     self.confirm(client, &confirm).await?;
-                    last = Some(Reply::Confirmed);
+                    (last, confirmed) = (Some(Reply::Confirmed), Some(confirm.question));
                 }
                 verb::Next::Pick(pick) => {
                     client.printer.note(&pick.title);

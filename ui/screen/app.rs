@@ -235,6 +235,8 @@ pub struct App {
     /// How often rows of the palette were chosen.
     chosen: BTreeMap<String, u32>,
     guard: Guard,
+    /// The letters of a text that was typed into a pane, where they are no text.
+    astray: String,
     /// The requests that the line being typed is for: the reason of a denial, or a rule.
     decided_by_line: Option<inbox::ChosenRequests>,
     /// Pods whose runs this screen has interrupted and that still run.
@@ -276,8 +278,12 @@ struct Guard {
     armed: u64,
     /// Before this time letters do nothing in a pane: one before them was no key there, so they belong to a text.
     stray: u64,
+    /// The time of the last such letter.
+    strayed: u64,
     /// Before this time Ctrl+C does not prepare leaving: it has just paused a run.
     paused: u64,
+    /// Before this time Enter behind the line of a decision does nothing: its card has just come.
+    decides: u64,
 }
 
 /// A decision that is under way.
@@ -325,6 +331,7 @@ impl App {
         self.inbox_follows();
         self.split_follows();
         self.leaving_follows();
+        self.confirmation_follows();
         Update { effects, redraw: redraw || self.notices.version() != notices }
     }
 

@@ -10,6 +10,8 @@ const KEPT: usize = 200;
 const WAITING: usize = 20;
 /// Milliseconds for which a notice stays; a refusal stays on until a key is pressed.
 const STAYS: u64 = 5_000;
+/// Milliseconds after which a warning makes room for what answers the person.
+const READ: u64 = 2_000;
 
 /// The kinds of notices, the least urgent first. Each has a shape and a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +38,8 @@ impl Kind {
             (Self::Done, false) => "✓",
             (Self::Done, true) => "v",
             (Self::Info, _) => "·",
-            (Self::Warned, _) => "!",
+            (Self::Warned, false) => "!",
+            (Self::Warned, true) => "(!)",
             (Self::Refused, false) => "✕",
             (Self::Refused, true) => "x",
         }
@@ -172,9 +175,16 @@ impl Notices {
         self.version += 1;
     }
 
-    /// What is on screen.
+    /// What is on screen: the worst, but where a person did something since a warning could be read, what came of that.
     pub fn shown(&self) -> Option<&Notice> {
-        self.current.iter().max_by_key(|notice| notice.kind)
+        let worst = self.current.iter().max_by_key(|notice| notice.kind)?;
+        let newest = self.current.last().filter(|newest| newest.kind.answers());
+        let was_read = |newest: &&Notice| {
+            let warned = self.current.iter().filter(|notice| notice.kind == Kind::Warned);
+            worst.kind == Kind::Warned
+                && warned.map(|warning| warning.at + READ).all(|read| read <= newest.at)
+        };
+        newest.filter(was_read).or(Some(worst))
     }
 
     /// How many current notices are not shown.
@@ -216,6 +226,19 @@ mod tests {
 
     fn shown(notices: &Notices) -> (Option<&str>, usize) {
         (notices.shown().map(|notice| notice.text.as_str()), notices.behind())
+    }
+
+    #[test]
+    fn what_answers_the_person_is_shown_over_a_warning_that_could_be_read() {
+        let warned = (Kind::Warned, "alice may write /dead now", 1_000);
+        let early = said(&[warned, (Kind::Done, "stopped bob", 2_000)]);
+        assert_eq!(shown(&early), (Some(warned.1), 1));
+        let mut late = said(&[warned, (Kind::Done, "stopped bob", 4_000)]);
+        assert_eq!(shown(&late), (Some("stopped bob"), 1));
+        late.say(Kind::Warned, "the disk is full", 5_000);
+        assert_eq!(shown(&late).0, Some("the disk is full"), "a new warning is the worst");
+        let refused = said(&[(Kind::Refused, "no", 1_000), (Kind::Done, "stopped bob", 9_000)]);
+        assert_eq!(shown(&refused).0, Some("no"));
     }
 
     #[test]

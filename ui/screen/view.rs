@@ -152,6 +152,9 @@ fn draw_transcript(
     frame: &mut Frame<'_>,
 ) {
     let Some(name) = name else { return first::draw(app, area, frame.buffer_mut()) };
+    if app.is_gone(name) {
+        return first::gone(app, name, area, frame.buffer_mut());
+    }
     if let Some(row) = notes {
         heads::notes(app, name, row, frame.buffer_mut());
     }

@@ -20,6 +20,11 @@ use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Refusal, State};
 pub trait Dialogue {
     /// The next step. `last` is the reply to the step before; the first step has none.
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next;
+
+    /// What it asks before it acts, as things stand now. Where that differs from what was asked, the person is asked again.
+    fn confirmation_now(&self, _known: &Known<'_>) -> Option<Confirm> {
+        None
+    }
 }
 
 /// Names a dialogue. A screen gives no name twice: what comes late is not taken for an answer to another dialogue.

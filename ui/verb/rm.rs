@@ -1,11 +1,13 @@
 //! `:rm`: deletes stopped Pods and their transcripts: those that are named, or those that are stopped, or
 //! were last active long ago.
 
-use crate::verb::several::{Each, confirm, ended};
+use crate::verb::several::{Each, confirmation, ended, unfinished};
 use crate::verb::targets::{Target, few, list, meant};
 use crate::verb::time_span::time_span;
 use crate::verb::worktree::fate;
-use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
+use crate::verb::{
+    Confirm, Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb,
+};
 use crate::wording::duration::in_words;
 use clap::Args;
 use std::cmp::Reverse;
@@ -39,6 +41,9 @@ struct Remove {
     all: bool,
     #[arg(skip)]
     targets: Vec<PodName>,
+    /// How the confirmation names them.
+    #[arg(skip)]
+    names: String,
     /// The results of the first of them.
     #[arg(skip)]
     results: Vec<Result<Event, Refusal>>,
@@ -75,6 +80,11 @@ impl Dialogue for Remove {
             Some(Reply::Picked(_) | Reply::Key(_)) => Next::End(End::default()),
         }
     }
+
+    fn confirmation_now(&self, known: &Known<'_>) -> Option<Confirm> {
+        let question = self.question(&self.names) + &unfinished(known, &self.targets);
+        Some(confirmation(&self.targets, question, self.enter()))
+    }
 }
 
 impl Remove {
@@ -91,9 +101,9 @@ impl Remove {
             let text = format!("{pod} is live: {stop} comes first");
             return Next::End(End::refused(Why::Failed, text));
         }
-        let names = meant.names(known);
+        self.names = meant.names(known);
         self.targets = meant.pods;
-        confirm(&self.targets, self.question(&names), self.enter())
+        self.confirm_first(known)
     }
 
     /// Deletes the next Pods of one depth: the working tree of a parent goes only when no child works there.
@@ -121,11 +131,15 @@ impl Remove {
         };
         self.targets = found.iter().map(|info| info.name.clone()).collect();
         let (pods, age) = (few(&self.targets), in_words(oldest));
-        let question = match self.targets.len() {
+        self.names = match self.targets.len() {
             1 => format!("{pods} (last active {age} ago)"),
             count => format!("{count} stopped Pods ({pods}; the oldest last active {age} ago)"),
         };
-        confirm(&self.targets, self.question(&question), self.enter())
+        self.confirm_first(known)
+    }
+
+    fn confirm_first(&self, known: &Known<'_>) -> Next {
+        self.confirmation_now(known).map_or_else(|| Next::End(End::default()), Next::Confirm)
     }
 
     fn nothing_to_delete(&self) -> String {

@@ -90,7 +90,25 @@ pub fn holds_while(pods: &[PodName], end: End, state: State) -> End {
 
 /// A confirmation about these Pods.
 pub fn confirm(about: &[PodName], question: String, enter: &'static str) -> Next {
-    Next::Confirm(Confirm { question, about: about.to_vec(), enter, unasked: Unasked::Asking })
+    Next::Confirm(confirmation(about, question, enter))
+}
+
+/// The same confirmation alone.
+pub fn confirmation(about: &[PodName], question: String, enter: &'static str) -> Confirm {
+    Confirm { question, about: about.to_vec(), enter, unasked: Unasked::Asking }
+}
+
+/// What of these Pods is not finished: their runs, and the messages that wait for one; a line for each, below a question.
+pub fn unfinished(known: &Known<'_>, pods: &[PodName]) -> String {
+    let infos = || pods.iter().filter_map(|pod| known.family.get(pod));
+    let works =
+        |info: &&PodInfo| matches!(info.state, State::Running | State::NeedsYou | State::Paused);
+    let runs = infos().filter(works).map(|info| info.name.to_string()).collect::<Vec<_>>();
+    let queued = infos().filter(|info| !info.queue.is_empty());
+    let queued = queued.map(|info| format!("{} ({})", info.name, info.queue.len()));
+    let lines = [("not finished", runs), ("with queued messages", queued.collect())];
+    let lines = lines.into_iter().filter(|(_, pods)| !pods.is_empty());
+    lines.map(|(what, pods)| format!("\n{what}: {}", pods.join(", "))).collect()
 }
 
 /// The sentence for all results: first what failed, each with its Pod, then what was done.

@@ -1,8 +1,8 @@
 //! `:stop`: stops Pods, or everything below them, too.
 
-use crate::verb::several::{Each, confirm, ended, holds_while};
+use crate::verb::several::{Each, confirmation, ended, holds_while, unfinished};
 use crate::verb::targets::{Meant, Target, list, meant, with_below};
-use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
+use crate::verb::{Confirm, Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
 use crate::wording::scope;
 use clap::Args;
 use std::fmt::Write as _;
@@ -50,6 +50,11 @@ impl Dialogue for Stop {
             Some(Reply::Picked(_) | Reply::Key(_)) => Next::End(End::default()),
         }
     }
+
+    fn confirmation_now(&self, known: &Known<'_>) -> Option<Confirm> {
+        let question = self.confirmation(known)?;
+        Some(confirmation(&self.meant.pods, question, self.enter()))
+    }
 }
 
 impl Stop {
@@ -66,10 +71,7 @@ impl Stop {
         }
         // They are stopped in this order. A parent that is stopped first is not woken when its children stop.
         self.meant.pods.sort_by_key(|pod| known.family.depth(pod));
-        match self.confirmation(known) {
-            Some(question) => confirm(&self.meant.pods, question, self.enter()),
-            None => self.call(),
-        }
+        self.confirmation_now(known).map_or_else(|| self.call(), Next::Confirm)
     }
 
     /// What is asked before more is stopped than one Pod that was named.
@@ -78,9 +80,15 @@ impl Stop {
         if self.tree && below.len() > 1 {
             let them = if self.meant.pods.len() > 1 { "them" } else { "it" };
             let (heads, all) = (list(&self.meant.pods), list(&below));
-            return Some(format!("stop {} Pods, {heads} and all below {them}: {all}", below.len()));
+            let count = below.len();
+            let unfinished = unfinished(known, &below);
+            return Some(format!(
+                "stop {count} Pods, {heads} and all below {them}: {all}{unfinished}"
+            ));
         }
-        self.meant.is_confirmed(known).then(|| self.question(&self.meant.names(known)))
+        let question =
+            || self.question(&self.meant.names(known)) + &unfinished(known, &self.meant.pods);
+        self.meant.is_confirmed(known).then(question)
     }
 
     /// The live Pods among these and below them, each once.

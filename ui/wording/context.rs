@@ -40,6 +40,12 @@ pub fn note(name: &str, payload: &Value) -> Option<String> {
     }
 }
 
+/// Whether such a note says only what its run begins with.
+pub fn is_aside(name: &str, payload: &Value) -> bool {
+    let is_refused = payload.get("refused").and_then(Value::as_bool) == Some(true);
+    name == domain::TURN && !is_refused
+}
+
 /// The sentence about a run that only reads where other Pods write.
 fn beside(payload: &Value) -> String {
     let names = writers(payload);

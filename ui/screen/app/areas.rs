@@ -362,7 +362,9 @@ fn around_transcript(
 /// Whether a Pod has notes.
 fn has_notes(app: &App, name: &PodName) -> bool {
     app.family.get(name).is_some_and(|info| {
-        let noted = WayOn::of(info).is_some() || !info.notes.is_empty();
+        // Where one pane is shown at a time, a transcript needs its rows more: `:explain` says the notes of the Pod.
+        let has_own = is_wide(app.size) && !info.notes.is_empty();
+        let noted = WayOn::of(info).is_some() || has_own;
         let of_host = !app.host_notices.is_empty() || !app.mistakes.is_empty();
         noted || of_host || app.reasons_of(info).next().is_some()
     })

@@ -37,7 +37,7 @@ impl App {
                 let before = self.composer.draft().message().text;
                 self.composer.edit(Action::DeleteNext);
                 if self.composer.draft().message().text == before {
-                    let text = "this key leaves the screen when the line is empty; :quit leaves it, too, and keeps what is typed";
+                    let text = "the line is not empty: :quit leaves, and keeps what is typed";
                     return self.say(Kind::Info, text);
                 }
                 self.follow_files();
@@ -211,7 +211,12 @@ impl App {
         }
         let named = match prompt.purpose {
             Purpose::Verb => words::first(words::first(prompt.input.text()).1).0,
-            Purpose::Find | Purpose::Filter | Purpose::Deny | Purpose::Rule | Purpose::Answer => "",
+            Purpose::Find
+            | Purpose::Filter
+            | Purpose::Deny
+            | Purpose::Rule
+            | Purpose::Answer
+            | Purpose::Message => "",
         };
         let named = PodName::parse(named).ok().filter(|name| self.family.get(name).is_some());
         let pod = named.or_else(|| self.info().map(|info| info.name.clone()));

@@ -234,9 +234,13 @@ impl App {
             return self.answer_back(confirm);
         }
         let armed = self.is_armed();
-        self.layers.disturbed(self.now);
         let leaves = Some(&Binding::Do(Action::Leave));
         let leaves = self.keymap.get(Context::Everywhere, pressed(key)) == leaves;
+        match leaves || bound == Some(Binding::Do(Action::Choose)) {
+            true => self.layers.pressed(self.now),
+            // It may be a letter of a text.
+            false => self.layers.disturbed(self.now),
+        }
         match (bound, typed(key)) {
             _ if !armed => self.say(Kind::Info, TOO_EARLY),
             // The key that asked is an answer, too.

@@ -36,7 +36,9 @@ impl App {
                 let finds = prompt.purpose == Purpose::Find;
                 let found = self.found_hint().filter(|_| finds);
                 let mut hints: Vec<Hint> = found.into_iter().collect();
-                hints.extend(keys((Action::Choose, prompt.purpose.does())));
+                if self.undecided(prompt).is_none() {
+                    hints.extend(keys((Action::Choose, prompt.purpose.does())));
+                }
                 hints.extend(self.other_scope_hint());
                 hints.extend(keys((Action::Back, self.layer_back("back"))));
                 return hints;
@@ -133,6 +135,12 @@ impl App {
         }
         let marked = self.marked().len();
         if marked == 0 {
+            // The row may be that of another Pod than the line.
+            let write = match self.current.as_ref().filter(|current| self.shown() != Some(current))
+            {
+                Some(current) => format!("write to {current}"),
+                None => "write".into(),
+            };
             let actions = [
                 (Action::Choose, "go there"),
                 (Action::Explain, "explain"),
@@ -142,7 +150,7 @@ impl App {
                 (Action::Workspaces, "workspaces"),
                 (Action::Stopped, "stopped"),
                 (Action::Pin, "pin"),
-                (Action::Composer, "write"),
+                (Action::Composer, write.as_str()),
                 (Action::Keys, "keys"),
             ];
             return self.list_hints(Context::Tree, &actions);
@@ -170,6 +178,9 @@ impl App {
 
     /// The keys that answer the card, as many as there is room for in the line, and the others.
     pub fn answers(&self) -> (Vec<Hint>, Vec<Hint>) {
+        if self.inbox.ended().is_some() {
+            return (Vec::new(), Vec::new());
+        }
         let mut answers = self.all_answers();
         answers.extend(self.list_hints(Context::Inbox, &[(Action::Later, "later")]));
         let rest = answers.split_off(answers_that_fit(&answers, self.size.0));
@@ -183,6 +194,12 @@ impl App {
             true => "back",
             false => "your draft waits",
         };
+        if self.inbox.ended().is_some() {
+            let next =
+                (!self.items().is_empty()).then_some((Action::NextNeedsYou, "the next card"));
+            let actions: Vec<_> = next.into_iter().chain([(Action::Back, draft)]).collect();
+            return self.list_hints(Context::Everywhere, &actions);
+        }
         let mut hints = self.list_hints(Context::Inbox, &[(Action::LookInside, "look inside")]);
         hints.extend(rest);
         hints.extend(self.list_hints(Context::Everywhere, &[(Action::Back, draft)]));
@@ -191,7 +208,7 @@ impl App {
         hints
     }
 
-    fn all_answers(&self) -> Vec<Hint> {
+    pub(super) fn all_answers(&self) -> Vec<Hint> {
         let count = self.equal_requests();
         let (each, deny) = match count {
             0 | 1 => (String::new(), "deny".to_owned()),
@@ -305,9 +322,15 @@ impl App {
         hints
     }
 
-    /// The keys that can follow the leader, with what each does.
-    pub fn leader_hints(&self) -> Vec<Hint> {
+    /// The keys that can follow the leader, with what each does: in a sentence, or in a word or two.
+    pub fn leader_hints(&self, brief: bool) -> Vec<Hint> {
         let short = |binding: &Binding| match binding {
+            Binding::Do(Action::Slot(1)) if brief => {
+                Some(format!("to {} Pod", self.keymap.label(Context::Leader, Action::Slot(9))))
+            }
+            Binding::Do(action) if brief && !matches!(action, Action::Slot(_) | Action::Back) => {
+                Some(in_a_word(*action).to_owned())
+            }
             Binding::Do(Action::Slot(2..) | Action::Back) => None,
             Binding::Do(Action::Slot(_)) => {
                 let last = self.keymap.label(Context::Leader, Action::Slot(9));
@@ -317,7 +340,17 @@ impl App {
             Binding::Prefill(line) | Binding::Run(line) => Some(format!(":{}", line.trim())),
         };
         let keys = self.keymap.list(Context::Leader);
-        keys.filter_map(|(key, binding)| Some(Hint::new(label(key), short(binding)?))).collect()
+        let hints = keys.filter_map(|(key, binding)| Some(Hint::new(label(key), short(binding)?)));
+        let mut hints: Vec<Hint> = hints.collect();
+        let of = |word: &str, hints: &[Hint]| hints.iter().position(|hint| hint.does == word);
+        if let (true, Some(above), Some(below)) = (brief, of(ABOVE, &hints), of(BELOW, &hints)) {
+            // The two arrows are one piece.
+            let below = hints.remove(below).key;
+            if let Some(above) = hints.get_mut(above) {
+                (above.key, above.does) = (format!("{} {below}", above.key), "Pod".into());
+            }
+        }
+        hints
     }
 
     fn ended_hints(&self) -> Vec<Hint> {
@@ -347,8 +380,9 @@ impl App {
 
     fn composer_hints(&self) -> Vec<Hint> {
         if self.has_card() {
-            let does = if self.equal_requests() > 0 { "answers it" } else { "goes to it" };
-            let actions = [(Action::NextNeedsYou, does), (Action::Back, "folds the card")];
+            let does = if self.equal_requests() > 0 { "answers" } else { "goes to" };
+            let does = format!("{does} {}", self.asker_of_card());
+            let actions = [(Action::NextNeedsYou, does.as_str()), (Action::Back, "folds the card")];
             return self.list_hints(Context::Everywhere, &actions);
         }
         let mut hints = match self.info() {
@@ -479,5 +513,38 @@ impl App {
         ];
         let present = states.into_iter().filter(|(count, ..)| *count > 0);
         present.map(|(count, word, role)| (format!("{count} {word}"), role)).collect()
+    }
+}
+
+const ABOVE: &str = "Pod above";
+const BELOW: &str = "Pod below";
+
+/// What an action does, in a word or two.
+fn in_a_word(action: Action) -> &'static str {
+    match action {
+        Action::LastPod => "back",
+        Action::Parent => "parent",
+        Action::PreviousPod => ABOVE,
+        Action::NextPod => BELOW,
+        Action::Transcript => "read",
+        Action::Inbox => "inbox",
+        Action::NextNeedsYou => "needs you",
+        Action::Since => "since",
+        Action::Notices => "notices",
+        Action::Palette => "palette",
+        Action::CommandLine => "verb",
+        Action::Steer => "steer",
+        Action::EditQueue => "queue",
+        Action::Split => "split",
+        Action::Zoom => "zoom",
+        Action::CopyAnswer => "copy",
+        Action::Detail => "detail",
+        Action::Find => "find",
+        Action::Mouse => "mouse",
+        Action::Help => "help",
+        Action::Keys => "all keys",
+        Action::Leave => "leave",
+        Action::HistorySearch => "history",
+        other => other.help(),
     }
 }

@@ -183,12 +183,17 @@ impl App {
             let others = self.family.likely(&self.setup.workspace);
             if others.is_none() && self.composer.is_empty() {
                 self.current = None;
-                return self.say(Kind::Info, format!("{name} is gone"));
+                return self.say(Kind::Info, format!("{name} was removed"));
             }
             self.current_is_gone = true;
-            return self.say(Kind::Info, format!("{name} is gone · choose a Pod, or :new"));
+            return self.say(Kind::Info, self.gone(name));
         }
         Vec::new()
+    }
+
+    /// What is left of a Pod that was removed, and where its draft can go.
+    pub fn gone(&self, name: &PodName) -> String {
+        format!("{name} was removed: choose another Pod, or :new")
     }
 
     /// Puts the input that a rewind took back into the composer, when nothing is written there, and takes it
@@ -488,7 +493,7 @@ impl App {
     }
 
     /// Whether it is known that no Pod has this name.
-    pub(super) fn is_gone(&self, pod: &PodName) -> bool {
+    pub fn is_gone(&self, pod: &PodName) -> bool {
         self.family.is_known() && self.family.get(pod).is_none()
     }
 

@@ -2,7 +2,7 @@
 //! only after its card has been on the screen, unchanged and without another key, for a while.
 
 use crate::screen::app::confirm::TOO_EARLY;
-use crate::screen::app::{App, Asked, Confirm, Deciding, Effect, Focus, Layer, TextFor};
+use crate::screen::app::{App, Asked, Confirm, Deciding, Effect, Focus, Layer, Link, TextFor};
 use crate::screen::app::{Areas, panes};
 use crate::screen::keys::{Action, Context};
 use crate::screen::notice::Kind;
@@ -14,11 +14,11 @@ use crate::screen::pane::input::Input;
 use crate::verb::Way;
 use crate::wording::duration::elapsed_changes;
 use crate::wording::matter::{By, Step, steps};
-use crate::wording::{counted, rule};
-use yoi::client::family::equal;
+use crate::wording::{counted, rule, state};
 use yoi::client::family::inbox::{self, Item};
+use yoi::client::family::{Matter, equal};
 use yoi::protocol::{
-    self, ApprovalRequest, McpClient, Method, Pattern, PodName, Question, Verdict,
+    self, ApprovalRequest, McpClient, Method, Pattern, PodName, Question, State, Verdict,
 };
 use yoi::text::SafeText;
 
@@ -78,7 +78,8 @@ impl App {
     /// Whether a card is on the screen.
     pub fn has_card(&self) -> bool {
         let asleep = self.inbox.asleep && self.focus == Focus::Composer;
-        (asleep || self.focus == Focus::Inbox) && !self.items().is_empty()
+        let has_item = || self.inbox.ended().is_some() || !self.items().is_empty();
+        (asleep || self.focus == Focus::Inbox) && has_item()
     }
 
     /// Whether a card is on the screen about what waits for the person: its head says how many there are.
@@ -86,8 +87,9 @@ impl App {
         self.has_card() && self.chosen_item(|item| item.needs_person().then_some(())).is_some()
     }
 
-    /// Keeps the card on its item, and notes what of it is in view. Once the item is gone, the next card comes without the
-    /// keys. To be called after every message.
+    /// Keeps the card on its item, and notes what of it is in view. Where the item of a card with the keys ends by itself, the
+    /// card stays and says so: the keys that are meant for it reach neither the draft nor another card. To be called after
+    /// every message.
     pub(super) fn inbox_follows(&mut self) {
         if self.focus != Focus::Inbox && !self.inbox.asleep {
             return self.inbox.rests();
@@ -96,23 +98,44 @@ impl App {
         if !has_keys && self.is_less_urgent() {
             self.choose_item(0);
         }
-        let attention = if self.is_card_awake() { Attention::Here } else { Attention::Elsewhere };
-        let (awake, left) = self.with_items(|inbox, items| {
-            let awake = has_keys && inbox.is_among(items);
-            inbox.follow(items, if awake { attention } else { Attention::Elsewhere });
-            (awake, !items.is_empty())
-        });
-        if has_keys && !awake {
-            self.focus = Focus::Composer;
-            self.inbox.asleep = true;
+        if has_keys && (self.inbox.ended().is_some() || !self.inbox.is_among(&self.items())) {
+            return self.inbox.end(self.why_ended());
         }
+        let attention = match has_keys {
+            true if self.is_card_awake() => Attention::Here,
+            true => Attention::Elsewhere,
+            false => Attention::Asleep,
+        };
+        let left = self.with_items(|inbox, items| {
+            inbox.follow(items, attention);
+            !items.is_empty()
+        });
         self.inbox.asleep &= left;
-        if awake
-            && attention == Attention::Here
+        if attention == Attention::Here
             && let Some(area) = Areas::of(self).card
         {
             let sight = panes::card(self).sight(area);
             self.inbox.saw(sight, area.width);
+        }
+    }
+
+    /// Why the item of the card ended, where no decision says so.
+    fn why_ended(&self) -> String {
+        if self.link != Link::Up {
+            return "the host ended: nothing waits here now".into();
+        }
+        let Some((pod, matter)) = self.inbox.kept_pod() else {
+            return "it does not wait any more".into();
+        };
+        match self.family.get(pod) {
+            None => format!("{pod} was removed"),
+            Some(info) if matter == Matter::Finished && info.state == State::Idle => {
+                "it was looked at elsewhere".into()
+            }
+            Some(info) if matter == Matter::InCircles && info.state == State::Running => {
+                "it does not go in circles any more".into()
+            }
+            Some(info) => format!("it does not need you any more: {}", state::of_pod(info)),
         }
     }
 
@@ -150,11 +173,23 @@ impl App {
     pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
         match self.focus {
             Focus::Inbox if self.is_less_urgent() => self.choose_item(0),
-            Focus::Inbox => self.choose_item(self.inbox.position(&self.items()) + 1),
+            Focus::Inbox => self.choose_item(self.next_place()),
             _ if self.has_card() => {}
             _ => self.choose_item(0),
         }
         self.focus_inbox()
+    }
+
+    /// The place of the item after that of the card; where that has ended, the next one has its place.
+    fn next_place(&self) -> usize {
+        self.inbox.position(&self.items()) + usize::from(self.inbox.ended().is_none())
+    }
+
+    /// The person is done with the card: the next one comes without the keys, and after the last the draft.
+    pub(super) fn card_goes_on(&mut self) {
+        let others = self.items().len() > usize::from(self.inbox.ended().is_none());
+        self.choose_item(self.next_place());
+        (self.focus, self.inbox.asleep) = (Focus::Composer, others);
     }
 
     /// Shows the card of the item at a place; behind the last comes the first.
@@ -197,16 +232,17 @@ impl App {
             Some(item.put_off_with().map_or_else(|| item.id(), PodName::to_string))
         };
         let Some(name) = self.chosen_item(name) else { return Vec::new() };
-        self.choose_item(self.inbox.position(&self.items()) + 1);
-        self.card_sleeps();
-        self.inbox.asleep = self.items().len() > 1;
+        self.card_goes_on();
         self.carry_out(&format!("later {name}"), Way::Key)
     }
 
     /// Notes that the person has seen the result that the card is about.
     fn card_seen(&mut self) -> Vec<Effect> {
         match self.chosen_item(|item| item.finished().cloned()) {
-            Some(pod) => self.look_at(&pod),
+            Some(pod) => {
+                self.card_goes_on();
+                self.look_at(&pod)
+            }
             None => self.say(Kind::Info, "only a result is seen; this waits for you"),
         }
     }
@@ -282,6 +318,15 @@ impl App {
         self.inbox.chosen(&items).and_then(read)
     }
 
+    /// Who waits with the card, in a word.
+    pub(super) fn asker_of_card(&self) -> String {
+        let asker = |item: &Item<'_>| {
+            let client = item.approvals().first().map(|request| request.asker());
+            item.pod().map(PodName::to_string).or(client)
+        };
+        self.chosen_item(asker).unwrap_or_default()
+    }
+
     /// How many equal requests the chosen row stands for; 0 where it stands for none.
     pub(super) fn equal_requests(&self) -> usize {
         self.chosen_item(|item| Some(item.approvals().len())).unwrap_or(0)
@@ -318,16 +363,21 @@ impl App {
         }
     }
 
-    /// Goes to the Pod of the chosen item, with this message in the line. A draft that stands there stays.
-    fn write_to_requesting_pod(&mut self, text: &str) -> Vec<Effect> {
-        let effects = self.open_requesting_pod();
-        if self.composer.is_empty() {
-            text.chars().for_each(|c| self.composer.insert(c));
-        } else {
-            let kept = "your draft for this Pod stands in the line: send it, or clear it first";
-            self.notices.say(Kind::Warned, kept, self.now);
-        }
-        effects
+    /// Enter behind the message to the Pod of the card, which enters its run.
+    pub(super) fn message_entered(&mut self, mut prompt: Prompt) -> Vec<Effect> {
+        let text = prompt.input.text().trim().to_owned();
+        let pod = self.chosen_item(|item| item.pod().cloned());
+        let (Some(pod), false) = (pod, text.is_empty()) else {
+            let why = self.inbox.ended().unwrap_or("the message is empty");
+            let back = self.keymap.with_keys("nothing is sent ({line back}: back)");
+            prompt.wrong = Some(format!("{why}: {back}"));
+            self.layers.put_back(Layer::Prompt(prompt));
+            return Vec::new();
+        };
+        let message = Message::plain(&text);
+        self.composer.history.add(&message, self.now);
+        self.card_goes_on();
+        self.send_to(&pod, message)
     }
 
     /// The question of the chosen item.
@@ -335,24 +385,26 @@ impl App {
         self.chosen_item(|item| item.approvals().first()?.question.clone())
     }
 
-    /// What the digits do about the chosen item while the inbox has the keys.
+    /// What the digits do about the chosen item.
     pub(super) fn steps(&self) -> Vec<Step> {
-        let chosen =
-            (self.focus == Focus::Inbox).then(|| self.chosen_item(|item| Some(steps(item))));
-        chosen.flatten().unwrap_or_default()
+        self.chosen_item(|item| Some(steps(item))).unwrap_or_default()
     }
 
     /// Writes what a digit does into a line, which Enter sends: the verb of a step, or the choice that it selects of a
     /// question, or the digit. `None` where no digit is meant.
     pub(super) fn digit_answers(&mut self, c: char) -> Option<Vec<Effect>> {
-        let digit = usize::try_from(c.to_digit(10)?).ok()?;
+        let digit = usize::try_from(c.to_digit(10).filter(|_| self.focus == Focus::Inbox)?).ok()?;
         if let Some(step) = digit.checked_sub(1).and_then(|at| self.steps().into_iter().nth(at)) {
+            self.inbox.steps = true;
             return Some(match step.by {
                 By::Verb(line) => self.open_line(&line),
-                By::Message(text) => self.write_to_requesting_pod(text),
+                By::Message(text) => {
+                    let prompt = Prompt::new(Purpose::Message, text, &self.sources());
+                    self.open_layer(Layer::Prompt(prompt))
+                }
             });
         }
-        let question = self.chosen_question().filter(|_| self.focus == Focus::Inbox)?;
+        let question = self.chosen_question()?;
         let choices = question.choices();
         let choice = digit.checked_sub(1).and_then(|at| choices.get(at).cloned());
         let effects = self.decision_key(Action::AllowOnce);
@@ -380,6 +432,9 @@ impl App {
 
     /// Sends the answer in the line, or says above it what is wrong.
     pub(super) fn answer_entered(&mut self, mut prompt: Prompt) -> Vec<Effect> {
+        if self.now < self.guard.decides {
+            return self.too_early(prompt);
+        }
         let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
         let is_one = |approval: &&ApprovalRequest| requests.ids.contains(&approval.id);
         let approval = self.family.approvals().iter().find(is_one);
@@ -398,18 +453,26 @@ impl App {
         }
     }
 
+    /// Enter before the card, for which the line decides, was on the screen for a while: the line stays.
+    pub(super) fn too_early(&mut self, prompt: Prompt) -> Vec<Effect> {
+        self.layers.put_back(Layer::Prompt(prompt));
+        self.say(Kind::Info, TOO_EARLY)
+    }
+
     fn decision_key(&mut self, action: Action) -> Vec<Effect> {
-        let armed = self.inbox.is_armed(self.now);
-        // A key that is held down never counts: each press starts the time anew.
-        self.inbox.distracted(self.now);
-        if !armed {
+        let question = self.chosen_question();
+        let decides = question.is_none() && matches!(action, Action::AllowOnce | Action::AllowEach);
+        let arms_at = self.inbox.arms_at();
+        self.inbox.pressed(self.now);
+        // A key that only opens a line decides nothing; Enter behind the line does.
+        if arms_at.is_none_or(|at| decides && self.now < at) {
             return self.say(Kind::Info, TOO_EARLY);
         }
+        self.guard.decides = arms_at.unwrap_or_default();
         let Some(requests) = self.chosen_requests() else {
             return self.say(Kind::Info, "there is no request here");
         };
         let requests = if action == Action::AllowOnce { requests.oldest() } else { requests };
-        let question = self.chosen_question();
         if question.is_some() && matches!(action, Action::AllowPod | Action::AllowTree) {
             return self.say(Kind::Info, NO_RULE_ANSWERS);
         }
@@ -535,6 +598,13 @@ impl App {
                 format!("{asker}: {} elsewhere · {what}", verdict_words(verdict))
             }
         };
+        let is_over = self.inbox.is_about(id) && !self.inbox.is_among(&self.items());
+        if !ours && is_over && self.focus == Focus::Inbox {
+            self.inbox.end(match verdict {
+                Verdict::Withdrawn { why } => format!("the request was withdrawn: {why}"),
+                verdict => format!("it was decided elsewhere: {}", verdict_words(verdict)),
+            });
+        }
         if ours || looking || self.has_card() {
             return self.say(if ours { Kind::Done } else { Kind::Info }, text);
         }

@@ -4,6 +4,8 @@ use crate::screen::app::{App, Capture, Effect, Focus, KeysOf, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, pressed};
 use crate::screen::notice::{Kind, Pressed};
 use crate::screen::pane::actionbar::Purpose;
+use crate::screen::pane::composer::Message;
+use crate::screen::pane::inbox::HELD;
 use crate::screen::pane::transcript::{Detail, Scroll, Transcript};
 use crate::verb::Way;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -97,8 +99,13 @@ impl App {
         {
             return effects;
         }
+        if self.focus == Focus::Inbox && self.inbox.ended().is_some() && !leads_on(key) {
+            let text = "this card is over: its keys do nothing · {everywhere next-needs-you}: next · \
+                        {everywhere back}: draft";
+            return self.say(Kind::Info, self.keymap.with_keys(text));
+        }
         if self.is_stray(key) {
-            return self.typed_astray();
+            return self.typed_astray(key);
         }
         let mut binding = self.keymap.get(self.place(), pressed(key));
         if binding == Some(&Binding::Do(Action::Queue)) && !self.can_queue() {
@@ -132,29 +139,44 @@ impl App {
             self.follow_files();
             return Vec::new();
         }
-        self.guard.stray = self.now + BURST;
+        self.strays(key);
         let text = format!("{c} is no key here · {}", self.near_key(c));
         self.notices.say_until(Kind::Info, text, self.now, self.now + NO_KEY);
         Vec::new()
     }
 
     /// Whether a key continues a text that was typed into a pane: it follows a letter that is no key there, without a
-    /// pause and without another kind of key between them.
+    /// pause and without another kind of key between them. After a single letter, the keys that the notice names lead out.
     fn is_stray(&mut self, key: KeyEvent) -> bool {
         let goes_on = self.now < self.guard.stray && self.focus != Focus::Composer;
-        if !goes_on || typed(key).is_none() {
+        let bound = self.keymap.get(self.place(), pressed(key));
+        let leads_out = matches!(bound, Some(Binding::Do(Action::Composer | Action::Keys)))
+            && self.astray.chars().nth(1).is_none()
+            && self.now >= self.guard.strayed + HELD;
+        if !goes_on || leads_out || typed(key).is_none() {
             self.guard.stray = 0;
+            let text = std::mem::take(&mut self.astray);
+            // A single letter was meant as a key.
+            if text.chars().nth(1).is_some() {
+                self.composer.history.keep(&Message::plain(&text), self.now);
+            }
         }
         self.guard.stray > 0
     }
 
     /// Does nothing, and says where a text is typed.
-    fn typed_astray(&mut self) -> Vec<Effect> {
-        self.guard.stray = self.now + BURST;
+    fn typed_astray(&mut self, key: KeyEvent) -> Vec<Effect> {
+        self.strays(key);
         self.inbox.distracted(self.now);
         let text = format!("not typed: letters are keys here · {}", self.write_keys());
         self.notices.say_until(Kind::Info, text, self.now, self.now + NO_KEY);
         Vec::new()
+    }
+
+    /// Notes a letter that is no key here.
+    fn strays(&mut self, key: KeyEvent) {
+        self.astray.extend(typed(key));
+        (self.guard.stray, self.guard.strayed) = (self.now + BURST, self.now);
     }
 
     /// The keys that lead from a pane to the line.
@@ -480,6 +502,14 @@ impl App {
         self.link = Link::Connecting;
         vec![Effect::Reconnect]
     }
+}
+
+/// Whether a key leads away from a card that is over, and types nothing: no key of a text and none that answers does.
+fn leads_on(key: KeyEvent) -> bool {
+    let chord = KeyModifiers::CONTROL | KeyModifiers::ALT;
+    let leads =
+        matches!(key.code, KeyCode::Esc | KeyCode::F(_) | KeyCode::PageUp | KeyCode::PageDown);
+    leads || key.modifiers.intersects(chord)
 }
 
 /// The character a key types, if it types one.

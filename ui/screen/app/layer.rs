@@ -4,7 +4,7 @@
 use crate::screen::app::{App, Confirm, Effect, KeyLine, Read};
 use crate::screen::notice::Kind;
 use crate::screen::pane::actionbar::Prompt;
-pub use crate::screen::pane::inbox::ARMED_AFTER;
+pub use crate::screen::pane::inbox::{ARMED_AFTER, HELD};
 use crate::screen::pick_list::{Choice, PickList};
 use crate::verb::VerbId;
 use yoi::protocol::PodName;
@@ -28,6 +28,8 @@ pub struct Layers {
     /// Since when the topmost layer has been on the screen, unchanged and without a key; `None` before its
     /// first frame.
     drawn: Option<u64>,
+    /// Until when a key may be one that is held down.
+    held: u64,
     /// How far a confirmation on top has been read.
     pub read: Read,
 }
@@ -151,6 +153,11 @@ impl Layers {
         self.drawn = self.drawn.map(|_| now);
     }
 
+    /// Notes a key that answers: those that follow it at once may come from holding it down.
+    pub(super) fn pressed(&mut self, now: u64) {
+        self.held = now.saturating_add(HELD);
+    }
+
     /// Notes that a frame with the topmost layer is on the screen.
     fn frame_drawn(&mut self, now: u64) {
         self.drawn.get_or_insert(now);
@@ -163,7 +170,7 @@ impl Layers {
 
     /// From when on a key counts.
     fn arms_at(&self) -> Option<u64> {
-        self.drawn.map(|drawn| drawn.saturating_add(ARMED_AFTER))
+        self.drawn.map(|drawn| drawn.saturating_add(ARMED_AFTER).max(self.held))
     }
 
     /// Puts back a layer that was taken off to handle a key.

@@ -36,6 +36,9 @@ impl App {
         match self.read_line(&line, Way::Line) {
             Ok(verb) => {
                 self.remember_line(&line);
+                if std::mem::take(&mut self.inbox.steps) {
+                    self.card_goes_on();
+                }
                 self.advance(verb, None)
             }
             Err(why) => {

@@ -91,7 +91,7 @@ fn placeholder(app: &App) -> String {
     match (&app.current, app.link) {
         (_, Link::Ended) => format!("the host ended; {} starts it again", send()),
         (Some(_), _) if app.family.is_known() && app.info().is_none() => {
-            "is gone; choose a Pod".into()
+            "was removed; choose a Pod".into()
         }
         (Some(_), _) => String::new(),
         (None, _) => "say what you want".into(),

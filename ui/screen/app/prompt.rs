@@ -37,7 +37,12 @@ impl App {
             Action::Complete | Action::CompleteBack | Action::Up | Action::Down
                 if prompt.completion.candidates.is_empty() && !prompt.walks(action) =>
             {
-                let text = "there is nothing to choose from here · {line back}: back";
+                let text = match prompt.purpose.is_of_card() && self.is_next_card(key) {
+                    true => {
+                        "there is nothing to choose from here · {line back}: back, then {everywhere next-needs-you}: the next card"
+                    }
+                    false => "there is nothing to choose from here · {line back}: back",
+                };
                 prompt.wrong = Some(self.keymap.with_keys(text));
             }
             Action::Complete | Action::CompleteBack => prompt.cycle(action),
@@ -61,6 +66,12 @@ impl App {
         }
         self.layers.put_back(Layer::Prompt(prompt));
         Vec::new()
+    }
+
+    /// Whether a key goes to the next card, where no line is open.
+    fn is_next_card(&self, key: KeyEvent) -> bool {
+        let next = Binding::Do(Action::NextNeedsYou);
+        self.keymap.get(Context::Everywhere, pressed(key)) == Some(&next)
     }
 
     /// Does what a key does everywhere, above a line or list that stays.
@@ -89,7 +100,7 @@ impl App {
     /// Applies a search or a filter while it is typed.
     pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Verb | Purpose::Deny | Purpose::Rule | Purpose::Answer => {}
+            Purpose::Verb | Purpose::Deny | Purpose::Rule | Purpose::Answer | Purpose::Message => {}
             Purpose::Filter => self.tree.filter = prompt.input.clone(),
             Purpose::Find => {
                 let text = prompt.input.text().to_owned();
@@ -112,6 +123,7 @@ impl App {
             // Handled above.
             Purpose::Rule => Vec::new(),
             Purpose::Answer => self.answer_entered(prompt),
+            Purpose::Message => self.message_entered(prompt),
         }
     }
 
@@ -130,6 +142,9 @@ impl App {
     /// Enter behind the reason of a denial. Where the reason looks like a verb, that is offered above the
     /// line, which stays.
     fn enter_reason(&mut self, prompt: Prompt) -> Vec<Effect> {
+        if self.now < self.guard.decides {
+            return self.too_early(prompt);
+        }
         match self.offered_verb(prompt.input.text(), TextFor::Reason) {
             Some(offer) => {
                 self.layers.put_back(Layer::Prompt(prompt));
@@ -160,7 +175,7 @@ impl App {
         let Some(text) = prompt.typed().map(str::to_owned) else { return };
         match prompt.purpose {
             Purpose::Verb => self.remember_line(&text),
-            Purpose::Deny | Purpose::Rule | Purpose::Answer => {
+            Purpose::Deny | Purpose::Rule | Purpose::Answer | Purpose::Message => {
                 self.composer.history.keep(&Message::plain(&text), self.now);
             }
             Purpose::Find | Purpose::Filter => {}
@@ -170,8 +185,9 @@ impl App {
     fn prompt_left(&mut self, prompt: &Prompt) -> Vec<Effect> {
         self.closed();
         self.keep_typed(prompt);
+        self.inbox.steps = false;
         match prompt.purpose {
-            Purpose::Verb => {}
+            Purpose::Verb | Purpose::Message => {}
             Purpose::Deny | Purpose::Rule | Purpose::Answer => self.decided_by_line = None,
             Purpose::Filter => self.tree.filter = Input::default(),
             Purpose::Find => {

@@ -114,7 +114,7 @@ impl App {
     /// Decides with the rule in the line, after it was on the screen as it is for a while.
     fn make_rule(&mut self) -> Vec<Effect> {
         let armed = self.is_armed();
-        self.layers.disturbed(self.now);
+        self.layers.pressed(self.now);
         if !armed {
             return self.say(Kind::Info, TOO_EARLY);
         }

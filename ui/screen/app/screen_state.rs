@@ -86,7 +86,10 @@ impl ScreenState {
         self.chosen = most(self.chosen, other.chosen);
         self.bookmarks = joined(self.bookmarks, &base.bookmarks, other.bookmarks);
         let own: BTreeSet<(u64, String)> = self.sent.iter().map(sent_key).collect();
-        self.sent.extend(other.sent.into_iter().filter(|sent| !own.contains(&sent_key(sent))));
+        // What this screen wrote before and has no more, such as the beginning of a text that is still being typed, is left out.
+        let former: BTreeSet<(u64, String)> = base.sent.iter().map(sent_key).collect();
+        let is_new = |key: &(u64, String)| !own.contains(key) && !former.contains(key);
+        self.sent.extend(other.sent.into_iter().filter(|sent| is_new(&sent_key(sent))));
         self.sent.sort_by_key(|sent| sent.at);
         keep_newest(&mut self.sent);
         self
@@ -167,14 +170,14 @@ impl App {
             .partition(|(pod, _)| pod.as_ref().is_none_or(is_there));
         others.extend(drafts.drain(drafts.len().min(MAX_DRAFTS)..));
         // A draft for a Pod that is gone can still be sent to another one.
-        others.iter().for_each(|(_, draft)| history.keep(&draft.message, self.now));
+        others.iter().for_each(|(_, draft)| history.keep_unsent(&draft.message));
         let mut lines = self.lines.clone();
         for prompt in self.layers.prompts() {
             // A line that is being typed ends with this screen, so its text goes into a history.
             match (prompt.typed(), prompt.purpose) {
                 (Some(text), Purpose::Verb) => remember(&mut lines, text),
-                (Some(text), purpose) if purpose.decides() => {
-                    history.keep(&Message::plain(text), self.now);
+                (Some(text), purpose) if purpose.is_of_card() => {
+                    history.keep_unsent(&Message::plain(text));
                 }
                 _ => {}
             }

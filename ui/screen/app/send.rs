@@ -129,7 +129,7 @@ impl App {
             return self.say(Kind::Refused, text);
         }
         if self.family.get(&name).is_none() {
-            return self.say(Kind::Refused, format!("{name} is gone · choose a Pod, or :new"));
+            return self.say(Kind::Refused, self.gone(&name));
         }
         let message = self.take();
         self.send_to(&name, message)

@@ -154,6 +154,23 @@ impl App {
         }
     }
 
+    /// Brings the confirmation of a verb on top up to date with what it is about. To be called after every message.
+    pub(super) fn confirmation_follows(&mut self) {
+        let Some(Layer::Confirm(Confirm::Verb { id, confirm: asked })) = self.layers.top() else {
+            return;
+        };
+        let with_keys = |text: &str| self.keymap.with_keys(text);
+        let now = self.verbs.get(id).and_then(|running| {
+            running.dialogue.confirmation_now(&self.known_to(running, &with_keys))
+        });
+        let Some(now) = now.filter(|now| now.question != asked.question) else { return };
+        if let Some(Layer::Confirm(Confirm::Verb { confirm, .. })) = self.layers.top_mut() {
+            *confirm = now;
+            self.layers.changed();
+            self.say(Kind::Info, "what this is about has changed: read it again");
+        }
+    }
+
     fn known_to<'a>(&'a self, running: &RunningVerb, with_keys: WithKeys<'a>) -> Known<'a> {
         Known {
             family: &self.family,

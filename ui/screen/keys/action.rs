@@ -225,7 +225,7 @@ pub const ACTIONS: &[ActionInfo] = &[
     row("notices", Action::Notices, "past notices"),
     row("since", Action::Since, "what happened since you left"),
     row("seen", Action::Seen, "mark the result as seen"),
-    row("steer", Action::Steer, "send the draft into the run under way"),
+    row("steer", Action::Steer, "send the draft into the run"),
     row("edit-queue", Action::EditQueue, "edit the queue"),
     row("mouse", Action::Mouse, "mouse on or off"),
 ];

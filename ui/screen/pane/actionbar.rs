@@ -39,12 +39,19 @@ pub enum Purpose {
     Rule,
     /// The answer to a question.
     Answer,
+    /// A message to the Pod of a card.
+    Message,
 }
 
 impl Purpose {
     /// Whether the line is a part of a decision on a request.
     pub fn decides(self) -> bool {
         matches!(self, Self::Deny | Self::Rule | Self::Answer)
+    }
+
+    /// Whether the line was opened on a card and is about its item.
+    pub fn is_of_card(self) -> bool {
+        self.decides() || self == Self::Message
     }
 
     /// What the line begins with.
@@ -55,6 +62,7 @@ impl Purpose {
             Self::Deny => "deny, because › ",
             Self::Rule => "always allow › ",
             Self::Answer => "answer › ",
+            Self::Message => "message › ",
         }
     }
 
@@ -66,7 +74,7 @@ impl Purpose {
             Self::Filter => "keeps the filter",
             Self::Deny => "denies",
             Self::Rule => "makes it",
-            Self::Answer => "sends",
+            Self::Answer | Self::Message => "sends",
         }
     }
 }
@@ -129,7 +137,7 @@ impl Prompt {
         match self.purpose {
             _ if self.chosen.is_some() => {}
             Purpose::Verb => self.completion = complete(before, sources),
-            Purpose::Deny | Purpose::Answer => {
+            Purpose::Deny | Purpose::Answer | Purpose::Message => {
                 self.completion = mentions(before, sources).unwrap_or_default();
             }
             Purpose::Find | Purpose::Filter | Purpose::Rule => {}
@@ -142,7 +150,7 @@ impl Prompt {
         let (start, word) = mention(before)?;
         let is_text = match self.purpose {
             Purpose::Verb => is_text(before, start),
-            Purpose::Deny | Purpose::Answer => true,
+            Purpose::Deny | Purpose::Answer | Purpose::Message => true,
             Purpose::Find | Purpose::Filter | Purpose::Rule => false,
         };
         is_text.then_some(word)
@@ -228,13 +236,25 @@ impl View<'_> {
         let taken: usize = spans.iter().map(Span::width).sum();
         let help = if room < BRIEF { self.help.clone() } else { format!("{} help", self.help) };
         let help = if self.help.is_empty() { String::new() } else { help };
-        let right = if help.is_empty() { 0 } else { width(&help) + 3 };
+        let wide = |help: &str| if help.is_empty() { 0 } else { width(help) + 3 };
         let left = room.saturating_sub(taken);
+        let is_long = self.notice.is_some_and(|notice| {
+            width(self.mark(notice))
+                + 1
+                + width(&notice.text)
+                + width(&self.rest(left))
+                + wide(&help)
+                > left
+        });
+        // A long notice leaves room for the key alone, and on a narrow screen for nothing else.
+        let help = match is_long {
+            true if room < BRIEF => String::new(),
+            true => self.help.clone(),
+            false => help,
+        };
+        let right = wide(&help);
         let (text, right) = match self.notice {
-            // A long notice takes the room of the key.
-            Some(notice) if width(&notice.text) + 2 + width(&self.rest(left)) + right > left => {
-                (self.notice(notice, left), 0)
-            }
+            Some(notice) if is_long => (self.notice(notice, left.saturating_sub(right)), right),
             Some(notice) => {
                 let mut line = self.notice(notice, left);
                 let room = left.saturating_sub(right + line.width() + BESIDE.len());
@@ -255,6 +275,10 @@ impl View<'_> {
         }
     }
 
+    fn mark(&self, notice: &Notice) -> &'static str {
+        notice.kind.mark(self.glyphs == Glyphs::Ascii)
+    }
+
     fn notice(&self, notice: &Notice, room: usize) -> Line<'static> {
         let role = match notice.kind {
             Kind::Done => Role::Text,
@@ -262,8 +286,7 @@ impl View<'_> {
             Kind::Warned => Role::Warn,
             Kind::Refused => Role::Error,
         };
-        let mark = notice.kind.mark(self.glyphs == Glyphs::Ascii);
-        let text = self.glyphs.plain(&format!("{mark} {}", notice.text));
+        let text = self.glyphs.plain(&format!("{} {}", self.mark(notice), notice.text));
         let style = self.theme.style(role);
         let mut rest = self.rest(room);
         if width(&text) + width(&rest) <= room {

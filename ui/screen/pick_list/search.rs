@@ -33,6 +33,8 @@ struct Match {
     kind: Kind,
     score: Reverse<u32>,
     row: usize,
+    /// The characters of the query stand apart in its text.
+    is_scattered: bool,
 }
 
 /// How well a row matches.
@@ -105,14 +107,24 @@ impl Search {
             };
             let uses = Reverse(uses.get(at).copied().unwrap_or(0));
             let (kind, score) = (Kind::of(&row.choice), Reverse(score));
-            self.found.insert(Match { class, uses, kind, score, row: at });
+            let is_scattered = class == Class::Text && !self.has_all(&row.text);
+            self.found.insert(Match { class, uses, kind, score, row: at, is_scattered });
         }
         self.seen = end;
     }
 
-    /// The rows that match, best first.
+    /// The rows that match, best first. Where a row begins with the query, the values of settings in which its characters
+    /// only stand somewhere are left out: long names of models have nearly all.
     pub(super) fn found(self) -> Vec<usize> {
-        self.found.into_iter().map(|found| found.row).collect()
+        let begins = self.found.first().is_some_and(|best| best.class == Class::Begins);
+        let is_far = |found: &Match| begins && found.is_scattered && found.kind == Kind::Value;
+        self.found.into_iter().filter(|found| !is_far(found)).map(|found| found.row).collect()
+    }
+
+    /// Whether a text has each word of the query.
+    fn has_all(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        self.query.to_lowercase().split_whitespace().all(|word| text.contains(word))
     }
 
     fn begins(&self, text: &str) -> bool {
@@ -152,6 +164,23 @@ mod tests {
             search.go_on(rows, uses);
         }
         search.found().into_iter().map(|at| rows[at].text.clone()).collect()
+    }
+
+    #[test]
+    fn a_name_that_begins_with_the_query_keeps_values_away_that_only_have_its_characters() {
+        let row = |text: &str, choice| ListRow { text: text.into(), help: String::new(), choice };
+        let line = |text: &str| row(text, Choice::Line(text.into()));
+        let nano = ":model openai/gpt-5-nano-2025-08-07";
+        let all = [row("n2", Choice::Verb("n2")), line(nano), line(":model x/n2")];
+        let found = |rows: &[ListRow]| {
+            let mut search = Search::new("n2", None);
+            while !search.is_done(rows) {
+                search.go_on(rows, &[]);
+            }
+            search.found()
+        };
+        assert_eq!(found(&all), [0, 2]);
+        assert_eq!(found(&all[1..2]), [0], "where it is the only one, it is found");
     }
 
     #[test]

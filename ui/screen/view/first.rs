@@ -2,6 +2,7 @@
 
 use crate::rows::{columns, cut, pad, width, wrap_text};
 use crate::screen::app::App;
+use crate::screen::pane::transcript::text_area;
 use crate::wording::age;
 use crate::wording::model;
 use crate::wording::now;
@@ -11,7 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use yoi::client::family::Cost;
-use yoi::protocol::{PodInfo, State};
+use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::SafeText;
 
 /// The column before a text, and the columns of what is to be typed.
@@ -45,6 +46,20 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
             |span: Span<'static>| Span::styled(app.setup.glyphs.plain(&span.content), span.style);
         let line = Line::from(line.spans.into_iter().map(plain).collect::<Vec<_>>());
         buf.set_line(area.x, y, &line, area.width);
+    }
+}
+
+/// Paints in the place of a transcript that its Pod was removed, and what becomes of the draft for it.
+pub fn gone(app: &App, name: &PodName, area: Rect, buf: &mut Buffer) {
+    let draft = match app.composer.is_empty() {
+        true => "",
+        false => " Your draft stays in the line, and is sent to no Pod of this name.",
+    };
+    let text = format!("{}.{draft}", app.gone(name));
+    let columns = text_area(area);
+    let rows = wrap_text(&app.setup.glyphs.plain(&text), usize::from(columns.width).max(1));
+    for (row, y) in rows.into_iter().zip(columns.y + 1..columns.bottom()) {
+        buf.set_stringn(columns.x, y, row, columns.width.into(), app.theme.text);
     }
 }
 

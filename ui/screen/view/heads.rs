@@ -2,7 +2,7 @@
 //! of its notes.
 
 use crate::rows::{cut, cut_middle, width};
-use crate::screen::app::{App, Focus};
+use crate::screen::app::{App, Areas, Focus};
 use crate::screen::keys::{Action, Context};
 use crate::screen::pane::transcript::Transcript;
 use crate::screen::pane::tree::Workspaces;
@@ -134,7 +134,9 @@ pub fn of_pod(
     let info = name.and_then(|name| app.family.get(name));
     let Some(info) = info else {
         let Some(name) = name else { return title(app, area, buf) };
-        return head(app, vec![Piece::name(name.as_str(), style)], Vec::new(), area, buf);
+        let gone = app.is_gone(name).then(|| Piece::new("removed", app.theme.warn, 0));
+        let right = gone.into_iter().collect();
+        return head(app, vec![Piece::name(name.as_str(), style)], right, area, buf);
     };
     let mut left = vec![Piece::name(info.name.as_str(), style)];
     let above: Vec<&str> = app.family.lineage(info).into_iter().map(PodName::as_str).collect();
@@ -328,7 +330,8 @@ fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
     let sign = app.setup.glyphs.state_sign(info);
     let why = app.reasons_of(info).chain(way_on(app, info));
     let why = why.map(|why| (why, app.theme.style(sign.role)));
-    let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
+    let is_shown = |_: &&String| Areas::are_beside_each_other(app);
+    let notes = info.notes.iter().filter(is_shown).map(|note| (note.clone(), app.theme.warn));
     let mistakes = app.mistakes.iter().map(|mistake| &mistake.text);
     let host = app.host_notices.iter().map(SafeText::to_string).chain(mistakes.cloned());
     let host = host.map(|note| (note, app.theme.warn));

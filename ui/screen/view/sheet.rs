@@ -13,10 +13,8 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget as _};
 
-/// Columns of one key of the leader with its help.
-const LEADER: usize = 26;
-/// The fewest columns of one.
-const NARROW: usize = 9;
+/// The columns between two columns of keys.
+const GAP: usize = 2;
 
 /// Paints the topmost layer, and returns the position of its caret.
 pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
@@ -189,39 +187,50 @@ fn line_sheet(app: &App, rows: usize, areas: &Areas, frame: &mut Frame<'_>) -> R
     open(app, areas.sheet_above_line(rows), frame)
 }
 
-/// Paints the keys that can follow the leader, in as many columns as fit.
+/// Paints the keys that can follow the leader, in as many columns as fit: in sentences where there is room for these, else
+/// in a word or two.
 fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
-    let hints = app.leader_hints();
-    let all = hints.len();
-    let fits = |columns: &usize| areas.sheet_above_line(all).height >= rows_of(all, *columns);
-    let sheet = usize::from(areas.sheet(1).width);
-    let columns = (sheet / LEADER).max(1);
-    // A low screen has more columns, as long as each can say something.
-    let most = (sheet / NARROW).max(columns);
-    let columns = (columns..=most).find(fits).unwrap_or(most);
-    let rows = usize::from(rows_of(all, columns)).max(1);
-    let area = open(app, areas.sheet_above_line(rows), frame);
-    let column_width = u16::try_from(sheet / columns).unwrap_or(area.width);
     let glyphs = app.setup.glyphs;
-    for (i, hint) in hints.into_iter().enumerate() {
-        let (column, row) = (i / rows, i % rows);
-        let (Ok(x), Ok(y)) = (u16::try_from(column), u16::try_from(row)) else { break };
-        let (x, y) = (area.x + x * column_width, area.y + y);
-        let key = glyphs.plain(&hint.key);
-        let room = usize::from(column_width).saturating_sub(width(&key) + 2);
-        let does = glyphs.plain(&cut(&hint.does, room));
-        let line =
-            Line::from(vec![Span::styled(key, app.theme.accent), Span::raw(format!(" {does}"))]);
-        if y < area.bottom() && x < area.right() {
-            let room = area.right().saturating_sub(x).min(column_width);
+    let plain = |hint: Hint| (glyphs.plain(&hint.key), glyphs.plain(&hint.does));
+    let hints = |brief| app.leader_hints(brief).into_iter().map(plain).collect::<Vec<_>>();
+    let (whole, brief) = (hints(false), hints(true));
+    let room = usize::from(areas.sheet(1).width);
+    let fits = |hints: &[(String, String)], rows: usize| {
+        let columns = hints.chunks(rows).map(|column| column.iter().map(wide).max().unwrap_or(0));
+        columns.map(|wide| wide + GAP).sum::<usize>() <= room + GAP
+    };
+    let most = |sheet: Rect| usize::from(sheet.height).max(1);
+    let sentences = most(areas.sheet_above_line(whole.len()));
+    let sentences = (1..=sentences).find(|rows| fits(&whole, *rows));
+    let (hints, rows, sheet) = match sentences {
+        Some(rows) => (whole, rows, areas.sheet_above_line(rows)),
+        None => {
+            // The line waits meanwhile: a low screen has its rows, too.
+            let above = most(areas.sheet_above_line(brief.len()));
+            let all = most(areas.sheet(brief.len()));
+            let rows = (1..=all).find(|rows| fits(&brief, *rows)).unwrap_or(all);
+            let sheet = if rows > above { areas.sheet(rows) } else { areas.sheet_above_line(rows) };
+            (brief, rows, sheet)
+        }
+    };
+    let area = open(app, sheet, frame);
+    let mut x = area.x;
+    for column in hints.chunks(rows) {
+        for ((key, does), y) in column.iter().zip(area.y..area.bottom()) {
+            let room = area.right().saturating_sub(x);
+            let does = cut(does, usize::from(room).saturating_sub(width(key) + 1));
+            let key = Span::styled(key.clone(), app.theme.accent);
+            let line = Line::from(vec![key, Span::raw(format!(" {does}"))]);
             frame.buffer_mut().set_line(x, y, &line, room);
         }
+        let wide = column.iter().map(wide).max().unwrap_or(0) + GAP;
+        x = x.saturating_add(u16::try_from(wide).unwrap_or(u16::MAX));
     }
 }
 
-/// How many rows so many keys take in so many columns.
-fn rows_of(keys: usize, columns: usize) -> u16 {
-    u16::try_from(keys.div_ceil(columns)).unwrap_or(u16::MAX)
+/// The columns of a key with what it does.
+fn wide((key, does): &(String, String)) -> usize {
+    width(key) + 1 + width(does)
 }
 
 fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {

@@ -94,12 +94,20 @@ fn the_head_of_a_narrow_screen_keeps_the_name_beside_every_warning() {
 }
 
 #[test]
-fn a_low_screen_shows_every_key_of_the_leader() {
-    let mut bench = bench(40, 12);
-    bench.press("ctrl-x");
-    let screen = bench.screen();
-    for hint in bench.app.leader_hints() {
-        assert!(screen.contains(&format!(" {} ", hint.key)), "{}: {screen}", hint.key);
+fn each_screen_shows_every_key_of_the_leader_with_whole_words() {
+    for (width, height) in [(40, 12), (80, 24), (120, 40), (200, 60)] {
+        let mut bench = bench(width, height);
+        bench.press("ctrl-x");
+        let screen = bench.screen();
+        let all = |brief| {
+            let hints = bench.app.leader_hints(brief);
+            let is_whole = |hint: &crate::screen::pane::actionbar::Hint| {
+                screen.contains(&format!(" {} {}", hint.key, hint.does))
+            };
+            hints.iter().find(|hint| !is_whole(hint)).map(|hint| hint.key.clone())
+        };
+        let missing = all(true).and(all(false));
+        assert_eq!(missing, None, "{screen}");
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::screen::app::explain::possible;
 use crate::screen::app::{App, Effect, Focus, KeysOf, Layer, OpenPage, Page};
 use crate::screen::keys::{Action, Binding, Context, label};
+use crate::screen::pane::actionbar::Hint;
 use crate::screen::pane::page::{KeyHelp, PageRow, blank, piece, rows_of_keys, rows_of_words};
 use crate::theme::Role;
 use crate::verb::words::first;
@@ -75,6 +76,13 @@ const ELSEWHERE: [(Context, &str); 9] = [
     (Context::Line, "In the command line and in lists"),
 ];
 
+/// What answers a card; each card takes only some of them.
+const ANSWERS: [Action; 6] =
+    [Do::AllowOnce, Do::AllowEach, Do::AllowPod, Do::AllowTree, Do::Deny, Do::Seen];
+
+/// The verbs that are named where there is no Pod.
+const WITHOUT_POD: [&str; 4] = ["connect", "model", "tour", "since"];
+
 /// The keys of everywhere that each page of keys has.
 const EVERYWHERE: [Action; 4] = [Do::NextNeedsYou, Do::Palette, Do::Leader, Do::Leave];
 
@@ -122,7 +130,10 @@ impl App {
         match place {
             Context::Composer => match self.info() {
                 Some(info) => format!("Writing to {}", info.name),
-                None => "Writing to a new Pod".into(),
+                None => match &self.current {
+                    Some(gone) => format!("Writing to {gone}, which was removed"),
+                    None => "Writing to a new Pod".into(),
+                },
             },
             Context::Tree => "In the tree".into(),
             Context::Peers => "Among the peers".into(),
@@ -147,18 +158,36 @@ impl App {
     pub(super) fn rows_of_help(&self, of: KeysOf, columns: usize) -> Vec<PageRow> {
         let mut rows = match of {
             KeysOf::Place(place) => self.rows_of_place(place, columns),
-            KeysOf::Confirm => rows_of_keys(&self.keys_of_confirm(), &[], columns),
-            KeysOf::Key => rows_of_keys(&self.keys_of_key_line(), &[], columns),
+            KeysOf::Confirm => self.rows_of_keys(&self.keys_of_confirm(), &[], columns),
+            KeysOf::Key => self.rows_of_keys(&self.keys_of_key_line(), &[], columns),
         };
         let others = ELSEWHERE.iter().filter(|(other, _)| of != KeysOf::Place(*other));
         for (other, title) in others {
-            let keys = self.keys_of_place(*other);
+            let mut keys = self.keys_of_place(*other);
+            if *other == Context::Everywhere && of == KeysOf::Place(Context::Line) {
+                // In a line these do something else.
+                let is_free =
+                    |key: &str| !self.keymap.list(Context::Line).any(|(own, _)| label(own) == key);
+                keys.retain(|help| help.keys.split(' ').any(is_free));
+            }
             let (first, second) = keys.split_at(keys.len().div_ceil(2));
             let title = piece(self.keymap.with_keys(title), Role::Dim);
             rows.extend([PageRow::default(), PageRow::new(vec![blank(1), title])]);
-            rows.extend(rows_of_keys(first, second, columns));
+            rows.extend(self.rows_of_keys(first, second, columns));
         }
         rows
+    }
+
+    /// The rows for these keys, each named as the terminal can show it, for its columns depend on that.
+    fn rows_of_keys(&self, first: &[KeyHelp], second: &[KeyHelp], columns: usize) -> Vec<PageRow> {
+        let plain = |text: &String| self.setup.glyphs.plain(text);
+        let shown = |help: &KeyHelp| KeyHelp {
+            keys: plain(&help.keys),
+            does: plain(&help.does),
+            more: help.more.iter().map(|(key, does)| (plain(key), plain(does))).collect(),
+        };
+        let shown = |all: &[KeyHelp]| all.iter().map(shown).collect::<Vec<_>>();
+        rows_of_keys(&shown(first), &shown(second), columns)
     }
 
     /// The keys of the sheet that asks for a confirmation.
@@ -193,10 +222,7 @@ impl App {
     fn rows_of_place(&self, of: Context, columns: usize) -> Vec<PageRow> {
         let mut own = self.keys_of_place(of);
         if of == Context::Inbox {
-            let refused = self.refused_answers();
-            let refused = refused.iter().map(|action| self.keymap.label(of, *action));
-            let refused: Vec<String> = refused.collect();
-            own.retain(|help| !refused.contains(&help.keys));
+            own = self.keys_of_card(own);
         }
         // A key of the place itself does something else there.
         let is_own = |keys: &str| self.keymap.list(of).any(|(key, _)| label(key) == keys);
@@ -208,17 +234,41 @@ impl App {
         });
         let mut rows = match of {
             Context::Composer => {
-                rows_of_keys(&self.keys_of_line(), &everywhere.collect::<Vec<_>>(), columns)
+                let everywhere: Vec<KeyHelp> = everywhere.collect();
+                self.rows_of_keys(&self.keys_of_line(), &everywhere, columns)
             }
             _ => {
                 let all: Vec<KeyHelp> = own.into_iter().chain(everywhere).collect();
                 let (first, second) = all.split_at(all.len().div_ceil(2));
-                rows_of_keys(first, second, columns)
+                self.rows_of_keys(first, second, columns)
             }
         };
         rows.push(PageRow::default());
         rows.extend(rows_of_words("Verbs now", &self.verbs_now(of), columns));
         rows
+    }
+
+    /// Those of the keys of cards that do something on this one. What a key does to a question is in the words of its card.
+    fn keys_of_card(&self, mut keys: Vec<KeyHelp>) -> Vec<KeyHelp> {
+        let label = |action: &Action| self.keymap.label(Context::Inbox, *action);
+        let first = |keys: &str| keys.split(' ').next().unwrap_or_default().to_owned();
+        let all: Vec<String> = ANSWERS.iter().map(label).collect();
+        let hints = self.all_answers();
+        let is_question = self.chosen_question().is_some();
+        keys.retain_mut(|help| {
+            let hint = hints.iter().find(|hint| hint.key == first(&help.keys));
+            if let Some(hint) = hint.filter(|_| is_question) {
+                help.does.clone_from(&hint.does);
+            }
+            hint.is_some() || !all.contains(&first(&help.keys))
+        });
+        let is_digit = |hint: &&Hint| hint.key.starts_with(|c: char| c.is_ascii_digit());
+        let digits = hints.iter().filter(is_digit).map(|hint| KeyHelp {
+            keys: hint.key.clone(),
+            does: hint.does.clone(),
+            more: Vec::new(),
+        });
+        digits.chain(keys).collect()
     }
 
     /// The keys of the line with what they do to this Pod now, and the keys that a person bound to verbs.
@@ -251,7 +301,12 @@ impl App {
     }
 
     fn send_does(&self) -> &'static str {
-        let Some(info) = self.info() else { return "makes a Pod here and sends" };
+        let Some(info) = self.info() else {
+            return match self.current {
+                Some(_) => "nothing: the Pod was removed",
+                None => "makes a Pod here and sends",
+            };
+        };
         match info.state {
             State::Running | State::NeedsYou if self.runs(info) => {
                 "steers: enters at the next tool"
@@ -323,7 +378,12 @@ impl App {
         let keys =
             (0..most).flat_map(|at| each.iter().filter_map(move |keys| keys.get(at).cloned()));
         let keys = keys.collect::<Vec<_>>().join(" ");
-        let does = sentence(of, first).map_or(first.help(), |found| found.2).to_owned();
+        let mut does = sentence(of, first).map_or(first.help(), |found| found.2).to_owned();
+        // There the transcript of another Pod may be in view.
+        let lists = matches!(of, Context::Tree | Context::Peers);
+        if let Some(current) = self.current.as_ref().filter(|_| lists && first == Do::Composer) {
+            does = format!("write to {current}");
+        }
         (!keys.is_empty()).then_some(KeyHelp { keys, does, more: Vec::new() })
     }
 
@@ -354,7 +414,8 @@ impl App {
             lines.extend([("peer".to_owned(), ""), ("fork".to_owned(), "")]);
             lines
         });
-        for (line, _) in lines.unwrap_or_default() {
+        let without = || WITHOUT_POD.iter().map(|verb| ((*verb).to_owned(), "")).collect();
+        for (line, _) in lines.unwrap_or_else(without) {
             let Some(verb) = find(first(&line).0).filter(|verb| !verbs.contains(&verb.name)) else {
                 continue;
             };

@@ -380,8 +380,182 @@ fn the_letters_of_a_text_that_is_typed_into_a_pane_or_onto_a_card_do_nothing() {
         assert!(bench.app.layers.is_empty(), "{pane}");
         assert_eq!(bench.notice(), "not typed: letters are keys here · i or Esc: write");
         bench.press("down");
+        let kept = bench.app.composer.history.newest_first().next().map(|sent| sent.text.clone());
+        assert_eq!(kept.as_deref(), Some("SQLite aMD :stop"), "the text is in the history");
         bench.press("i");
         assert_eq!(bench.app.focus, Focus::Composer, "another key ends the text");
+    }
+}
+
+#[test]
+fn the_keys_that_a_notice_names_after_a_wrong_letter_lead_out_of_the_pane() {
+    for (pane, key, focus) in [("t", "i", Focus::Composer), ("r", "i", Focus::Composer)] {
+        let mut bench = alone(State::Idle);
+        bench.press("ctrl-x");
+        bench.press(pane);
+        bench.type_in("V");
+        bench.wait(300);
+        bench.press(key);
+        assert_eq!((bench.app.focus, bench.draft()), (focus, String::new()), "{pane}");
+    }
+}
+
+/// A card of each kind that has the keys, over a draft, and how what it is about ends by itself.
+fn cards_that_end() -> Vec<(&'static str, Bench, Event)> {
+    let pods = |alice: PodInfo| {
+        let mut bench = Bench::new(vec![pod("bob", State::Idle), alice]);
+        bench.go_to("bob");
+        bench.type_in("half a draft");
+        bench
+    };
+    let requested = |approval: yoi::protocol::ApprovalRequest| {
+        let mut bench = pods(pod("alice", State::NeedsYou));
+        bench.host(None, Event::ApprovalRequested { approval: Box::new(approval) });
+        bench
+    };
+    let decided =
+        |verdict| Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict };
+    let changed = |info: PodInfo| Event::PodChanged { info: Box::new(info) };
+    let circling = yoi::protocol::Circling {
+        kind: yoi::protocol::CircleKind::Failure,
+        times: 6,
+        call: "Bash cargo test".into(),
+        since: NOON,
+    };
+    let circling = PodInfo { circling: Some(circling), ..pod("alice", State::Running) };
+    let question = yoi::protocol::ApprovalRequest {
+        question: Some(yoi::protocol::Question::of_model(vec!["total".into()])),
+        ..approval("q", "alice", "Which name?")
+    };
+    let withdrawn = yoi::protocol::Verdict::Withdrawn { why: "its run was cancelled".into() };
+    vec![
+        (
+            "it was decided elsewhere: allowed",
+            requested(approval("q", "alice", "cargo publish")),
+            decided(yoi::protocol::Verdict::Once),
+        ),
+        (
+            "the request was withdrawn: its run was cancelled",
+            requested(question),
+            decided(withdrawn),
+        ),
+        (
+            "it does not go in circles any more",
+            pods(circling.clone()),
+            changed(pod("alice", State::Running)),
+        ),
+        (
+            "it does not need you any more: done",
+            pods(circling),
+            changed(PodInfo { unseen: true, ..pod("alice", State::Idle) }),
+        ),
+        (
+            "it does not need you any more: running",
+            pods(pod("alice", State::Failed)),
+            changed(pod("alice", State::Running)),
+        ),
+        (
+            "it was looked at elsewhere",
+            pods(PodInfo { unseen: true, ..pod("alice", State::Idle) }),
+            changed(pod("alice", State::Idle)),
+        ),
+        (
+            "it does not need you any more: stopped",
+            pods(PodInfo { unseen: true, ..pod("alice", State::Idle) }),
+            changed(pod("alice", State::Stopped)),
+        ),
+        (
+            "alice was removed",
+            pods(pod("alice", State::Failed)),
+            Event::PodRemoved { name: name("alice") },
+        ),
+    ]
+}
+
+#[test]
+fn a_card_that_ends_by_itself_stays_and_its_keys_reach_neither_the_draft_nor_another_card() {
+    for with_another in [false, true] {
+        for (why, mut bench, end) in cards_that_end() {
+            bench.press("ctrl-n");
+            if with_another {
+                bench.shown(pod("carol", State::NeedsYou));
+                let other = approval("other", "carol", "rm -r /");
+                bench.host(None, Event::ApprovalRequested { approval: Box::new(other) });
+            }
+            bench.wait(1_000);
+            bench.host(None, end);
+            bench.wait(1_000);
+            let screen = bench.screen();
+            assert!(screen.contains("alice  ") && screen.contains(why), "{why}: {screen}");
+            for key in ["a", "1", "D", "z", "space", "down", "tab", "enter", "M", "enter"] {
+                bench.wait(1_000);
+                assert_eq!(calls(&bench.press(key)), [], "{why}: {key}");
+                assert!(bench.app.is_card_awake() && bench.app.layers.is_empty(), "{why}: {key}");
+            }
+            assert!(bench.screen().contains(why), "{why}: {}", bench.screen());
+            assert_eq!(bench.draft(), "half a draft", "{why}");
+            if with_another {
+                bench.press("ctrl-n");
+                assert!(bench.screen().contains("rm -r /"), "{why}: {}", bench.screen());
+                bench.wait(1_000);
+            }
+            bench.press("esc");
+            bench.type_in(" on");
+            assert_eq!(bench.draft(), "half a draft on", "{why}");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_ends_leaves_the_keys_of_a_card_without_effect() {
+    let mut bench = alone(State::NeedsYou);
+    let request = approval("q", "alice", "cargo publish");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    bench.wait(1_000);
+    bench.msg(Msg::HostEnded);
+    bench.wait(1_000);
+    bench.type_in("aD");
+    assert_eq!((bench.app.focus, bench.draft()), (Focus::Inbox, String::new()));
+    assert!(bench.screen().contains("the host ended"), "{}", bench.screen());
+}
+
+#[test]
+fn a_narrow_card_says_first_what_each_key_would_allow() {
+    let mut bench = alone(State::NeedsYou);
+    bench.size(40, 12);
+    let request = approval("q", "alice", "cargo fetch --locked");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    let shown = words(&mut bench);
+    let rule = "A and T would allow Bash: cargo fetch --locked";
+    assert!(shown.contains(rule), "{}", bench.screen());
+}
+
+#[test]
+fn the_help_of_a_card_names_only_what_that_card_takes() {
+    let question = yoi::protocol::ApprovalRequest {
+        question: Some(yoi::protocol::Question::of_model(vec!["total".into(), "sum".into()])),
+        ..approval("q", "alice", "Which name?")
+    };
+    let requests = [approval("q", "alice", "cargo publish"), question];
+    let cards = [
+        (Some(requests[0].clone()), "allow this once", "mark the result as seen"),
+        (Some(requests[1].clone()), "answer", "allow this once"),
+        (None, "go on", "deny, with a reason"),
+    ];
+    for (request, named, other) in cards {
+        let state = if request.is_some() { State::NeedsYou } else { State::Failed };
+        let mut bench = alone(state);
+        bench.size(100, 40);
+        if let Some(request) = request {
+            bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+        }
+        bench.press("ctrl-n");
+        bench.press("f1");
+        let screen = bench.screen();
+        let own = screen.split("Everywhere").next().unwrap_or_default();
+        assert!(own.contains(named) && !own.contains(other), "{named}: {screen}");
     }
 }
 

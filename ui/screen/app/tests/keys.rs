@@ -261,6 +261,11 @@ fn moving_in_the_tree_only_previews() {
     bench.press("tab");
     bench.press("down");
     assert_eq!((bench.current(), bench.app.shown().map(PodName::as_str)), ("alice", Some("bob")));
+    bench.size(120, 40);
+    bench.press("f1");
+    assert!(bench.screen().contains("write to alice"), "{}", bench.screen());
+    bench.press("f1");
+    bench.size(80, 24);
     bench.press("esc");
     assert_eq!(bench.app.shown().map(PodName::as_str), Some("alice"));
     bench.wait(400);

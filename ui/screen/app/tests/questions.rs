@@ -94,6 +94,25 @@ fn a_key_opens_the_line_and_esc_leaves_the_question_open() {
 }
 
 #[test]
+fn a_key_that_only_opens_the_line_of_an_answer_counts_at_once_and_enter_after_the_card_was_read() {
+    let mut bench = Bench::new(vec![pod("alice", State::NeedsYou)]);
+    let approval = Box::new(question("q", "alice", &["total", "sum"]));
+    bench.host(None, Event::ApprovalRequested { approval });
+    bench.press("ctrl-n");
+    bench.wait(100);
+    assert!(answers(&bench.press("1")).is_empty());
+    assert!(bench.screen().contains("answer › total"), "{}", bench.screen());
+    assert!(answers(&bench.press("enter")).is_empty(), "the question was not read");
+    assert!(bench.screen().contains("answer › total"), "the line stays: {}", bench.screen());
+    bench.press("esc");
+    bench.wait(100);
+    bench.press("a");
+    bench.type_in("please use blue");
+    bench.wait(200);
+    assert_eq!(answers(&bench.press("enter")), [r#"{"answer":"please use blue"}"#]);
+}
+
+#[test]
 fn a_digit_before_the_question_could_be_read_is_ignored() {
     let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
     bench.host(
@@ -140,8 +159,11 @@ fn an_open_line_keeps_its_text_and_sends_nothing_once_the_question_is_answered_e
     for said in ["it was decided elsewhere: nothing is sent", "answer › total and more"] {
         assert!(screen.contains(said), "{said}: {screen}");
     }
+    assert!(screen.contains("alice  ") && !screen.contains("Enter sends"), "{screen}");
     bench.press("esc");
     assert!(bench.app.layers.is_empty() && bench.draft().is_empty());
+    bench.wait(1_000);
+    bench.press("esc");
     bench.press("up");
     assert_eq!(bench.draft(), "total and more", "the history has it");
 }
@@ -292,7 +314,7 @@ fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
 }
 
 #[test]
-fn a_nudge_stands_in_the_line_of_its_pod_unless_a_draft_stands_there() {
+fn a_nudge_enters_the_run_from_its_card_and_the_person_stays_where_one_was() {
     let circling = yoi::protocol::Circling {
         kind: yoi::protocol::CircleKind::Failure,
         times: 6,
@@ -300,17 +322,38 @@ fn a_nudge_stands_in_the_line_of_its_pod_unless_a_draft_stands_there() {
         since: crate::screen::app::tests::NOON,
     };
     let lint = PodInfo { circling: Some(circling), ..pod("lint", State::Running) };
-    for draft in ["", "look at"] {
-        let mut bench = Bench::new(vec![pod("alice", State::Idle), lint.clone()]);
-        bench.go_to("lint");
-        bench.type_in(draft);
+    let nudged = |others: Vec<PodInfo>| {
+        let mut bench =
+            Bench::new([vec![pod("alice", State::Idle), lint.clone()], others].concat());
         bench.go_to("alice");
+        bench.type_in("look at");
         bench.press("ctrl-n");
-        assert!(calls(&bench.press("1")).is_empty());
-        assert_eq!(bench.app.current, Some(name("lint")));
-        assert_eq!(bench.draft().starts_with("You do the same"), draft.is_empty());
-        assert_eq!(bench.notice().contains("your draft for this Pod"), !draft.is_empty());
-    }
+        bench
+    };
+    let mut bench = nudged(vec![PodInfo { unseen: true, ..pod("fmt", State::Idle) }]);
+    assert!(calls(&bench.press("1")).is_empty());
+    assert!(bench.screen().contains("message › "), "{}", bench.screen());
+    let sent = bench.press("enter");
+    let [(Some("lint"), Method::Steer { id: None, .. })] = calls(&sent)[..] else {
+        panic!("{sent:?}")
+    };
+    assert_eq!((bench.app.current.clone(), bench.draft()), (Some(name("alice")), "look at".into()));
+    let screen = bench.screen();
+    assert!(
+        screen.contains("✓ fmt  done") && !bench.app.is_card_awake(),
+        "the next card: {screen}"
+    );
+    // The run ends while the message stands in the line.
+    let mut bench = nudged(Vec::new());
+    bench.press("1");
+    bench.type_in(" Stop.");
+    bench.shown(pod("lint", State::Idle));
+    assert!(calls(&bench.press("enter")).is_empty(), "it would begin another run");
+    let screen = bench.screen();
+    assert!(screen.contains("it does not need you any more: idle"), "{screen}");
+    bench.press("esc");
+    let kept = bench.app.composer.history.newest_first().next().map(|sent| sent.text.clone());
+    assert!(kept.is_some_and(|text| text.ends_with(" Stop.")));
 }
 
 #[test]
@@ -321,10 +364,10 @@ fn a_request_comes_before_the_pods_that_failed() {
     bench.host(Some("alice"), Event::ApprovalRequested { approval });
     bench.press("ctrl-n");
     let screen = bench.screen();
-    assert!(screen.contains("▲ alice  wants an approval") && screen.contains("1 of 1"), "{screen}");
+    assert!(screen.contains("▲ alice  wants an approval") && screen.contains("1 of 3"), "{screen}");
     bench.press("down");
     let screen = bench.screen();
-    assert!(screen.contains("bench  failed") && screen.contains("1 of 2"), "{screen}");
+    assert!(screen.contains("bench  failed") && screen.contains("2 of 3"), "{screen}");
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn the_last_pod_here_that_is_deleted_leaves_the_first_screen_and_no_refusal() {
     bench.host(Some("alice"), Event::PodRemoved { name: name.clone() });
     let refused = Err(Refusal::invalid("no pod named `alice`"));
     bench.msg(Msg::Answered(Asked::Page(name), refused));
-    assert_eq!(bench.notice(), "alice is gone");
+    assert_eq!(bench.notice(), "alice was removed");
     assert_eq!(bench.app.current, None);
     assert!(bench.app.is_first_screen(), "{}", bench.screen());
 }

@@ -344,7 +344,7 @@ fn a_warning_that_is_cut_begins_with_its_place_and_names_the_verb_that_shows_all
     bench.size(80, 24);
     bench.host(None, Event::HostNotices { notices: vec![], mistakes: vec![mistake] });
     let screen = bench.screen();
-    let bar = screen.lines().find(|line| line.trim_end().ends_with("… :notices"));
+    let bar = screen.lines().find(|line| line.trim_end().ends_with("… :notices  F1"));
     let bar = bar.unwrap_or_else(|| panic!("{screen}"));
     assert!(bar.contains("config.toml:2:13: `limits.processes` is 0, but must be"), "{bar}");
     bench.type_in(":notices");

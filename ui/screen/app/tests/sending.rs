@@ -324,7 +324,43 @@ fn a_pod_that_vanished_keeps_its_draft_and_is_sent_nothing() {
     bench.host(None, Event::PodRemoved { name: PodName::parse("alice").expect("a name") });
     assert!(calls(&bench.press("enter")).is_empty());
     assert_eq!(bench.draft(), "still here");
-    assert_eq!(bench.notice(), "alice is gone · choose a Pod, or :new");
+    assert_eq!(bench.notice(), "alice was removed: choose another Pod, or :new");
+}
+
+#[test]
+fn the_screen_says_that_the_current_pod_was_removed_and_keeps_its_draft_once() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    bench.go_to("alice");
+    bench.type_in("still here");
+    bench.host(None, Event::PodRemoved { name: PodName::parse("alice").expect("a name") });
+    bench.wait(10_000);
+    let screen = bench.screen();
+    for said in ["alice was removed: choose another Pod", "removed", "Your draft stays"] {
+        assert!(screen.contains(said), "{said}: {screen}");
+    }
+    assert!(!screen.contains("loading"), "{screen}");
+    bench.press("f1");
+    let screen = bench.screen();
+    for said in ["Writing to alice, which was removed", "nothing: the Pod was removed"] {
+        assert!(screen.contains(said), "{said}: {screen}");
+    }
+    bench.press("f1");
+    // Another screen or the next one has the text once, however often this one is written.
+    let mut base = bench.app.screen_state();
+    let mut file = base.clone();
+    for more in [" a", "nd more", ""] {
+        bench.type_in(more);
+        bench.wait(1_000);
+        assert!(calls(&bench.press("enter")).is_empty());
+        let own = bench.app.screen_state();
+        file = own.clone().merged(&base, file);
+        base = own;
+    }
+    let mut next = Bench::returning(file, vec![pod("bob", State::Idle)]);
+    next.press("up");
+    assert_eq!(next.draft(), "still here and more");
+    next.press("up");
+    assert_eq!(next.draft(), "still here and more", "there is no other one");
 }
 
 #[test]

@@ -44,9 +44,16 @@ impl History {
 
     /// Ends the walk where it is. The draft that the walk began with is the newest message from then on.
     pub fn leave(&mut self) {
-        let Some((_, draft)) = self.walk.take() else { return };
+        if let Some((_, draft)) = self.walk.take() {
+            self.keep_unsent(&draft);
+        }
+    }
+
+    /// Adds a message that is still being written, as if it had been sent with the newest one: its time is the same at each
+    /// call.
+    pub fn keep_unsent(&mut self, message: &Message) {
         let newest = self.sent.last().map_or(0, |sent| sent.at);
-        self.keep(&draft, newest);
+        self.keep(message, newest);
     }
 
     /// The message before; `draft` is what the walk comes back to.

@@ -82,18 +82,22 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    /// The item of the card, also one that has ended.
+    fn item(&self) -> Option<Item<'_>> {
+        self.inbox.ended_item().or_else(|| self.inbox.chosen(&self.items).cloned())
+    }
+
     /// How many rows it needs at this width, its head included.
     pub fn height(&self, columns: u16) -> usize {
-        let details = |item| self.details(item, columns.into()).len();
-        self.inbox.chosen(&self.items).map_or(0, |item| 1 + details(item))
+        self.item().map_or(0, |item| 1 + self.details(&item, columns.into()).len())
     }
 
     /// Which rows of the card are in view.
     pub fn sight(&self, area: Rect) -> Sight {
         let columns = usize::from(area.width);
-        let Some(item) = self.inbox.chosen(&self.items) else { return Sight::default() };
-        let all = self.details(item, columns).len();
-        let decided = self.decided(item, columns).len();
+        let Some(item) = self.item() else { return Sight::default() };
+        let all = self.details(&item, columns).len();
+        let decided = self.decided(&item, columns).len();
         // Below this width no word of the action has room.
         let height = if area.width < NARROWEST { 0 } else { area.height.into() };
         let first = self.first(all, height);
@@ -157,7 +161,7 @@ impl View<'_> {
         SafeText::brief(text.unwrap_or_default(), ABOUT).into_string()
     }
 
-    /// The title, and on the right its place among the items of the same matter and how long it has waited.
+    /// The title, and on the right its place among the items and how long it has waited.
     fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
         let title = self.title(item);
         let (shape, style) = (format!("{} ", title.shape), self.theme.style(title.role));
@@ -166,9 +170,11 @@ impl View<'_> {
         let place = format!("{at} of {all}");
         let alike = item.approvals().len();
         let is_narrow = columns < ROOMY;
-        let place = (!is_narrow || all > alike.max(1)).then_some(place);
+        let is_over = self.inbox.ended().is_some();
+        let place = (!is_over && (!is_narrow || all > alike.max(1))).then_some(place);
         let alike = (alike > 1).then(|| format!("{alike} alike"));
         let age = match item {
+            _ if is_over => None,
             _ if is_narrow => alike.is_none().then_some(age),
             Item::Approval(_) | Item::Pod(_, Matter::Needs) => Some(format!("waits {age}")),
             Item::Pod(_, Matter::InCircles) => Some(format!("for {age}")),
@@ -210,17 +216,24 @@ impl View<'_> {
     /// The details that a person needs to decide.
     fn details(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
         let room = columns.saturating_sub(INDENT).max(1);
+        if let Some(why) = self.inbox.ended() {
+            return self.prose(why, room);
+        }
         let approval = match item {
             Item::Approval(approvals) => approvals.first(),
             Item::Pod(info, matter) => return self.details_of_pod(info, *matter, room),
         };
         let Some(approval) = approval else { return Vec::new() };
         let mut lines = self.decided(item, columns);
-        for (name, value) in stated(approval) {
-            lines.extend(self.fact_rows(name, &value, room));
-        }
+        let stated = stated(approval).into_iter();
+        let stated = stated.flat_map(|(name, value)| self.fact_rows(name, &value, room));
         let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
-        lines.extend(rule.flat_map(|rule| self.prose(&rule, room)));
+        let rule = rule.flat_map(|rule| self.prose(&rule, room));
+        // Where the last rows may be out of view, what a key would allow comes before what the Pod says.
+        match columns < ROOMY {
+            true => lines.extend(rule.chain(stated)),
+            false => lines.extend(stated.chain(rule)),
+        }
         lines
     }
 
@@ -367,10 +380,10 @@ impl View<'_> {
     }
 
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
-        let Some(item) = self.inbox.chosen(&self.items) else { return };
+        let Some(item) = self.item() else { return };
         let (columns, height) = (usize::from(area.width), usize::from(area.height));
-        let details = self.in_view(self.details(item, columns), height);
-        let rows = [self.head(item, columns)].into_iter().chain(details);
+        let details = self.in_view(self.details(&item, columns), height);
+        let rows = [self.head(&item, columns)].into_iter().chain(details);
         for (line, y) in rows.zip(area.y..area.bottom()) {
             buf.set_line(area.x, y, &line, area.width);
         }

@@ -115,8 +115,8 @@ pub enum Kind {
         text: String,
         retry: Retry,
     },
-    /// The usage of a model request; shown in full detail only.
-    Usage(String),
+    /// What only full detail shows: the usage of a model request, and what a run was told of its surroundings.
+    Aside(String),
 }
 
 /// When a model request is made again.
@@ -245,7 +245,7 @@ impl Block {
             Kind::User { segments, behind, .. } => {
                 segments.iter().chain(behind).map(|s| s.flat().len() + 64).sum()
             }
-            Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Usage(text) => text.len(),
+            Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Aside(text) => text.len(),
             Kind::Thought(thought) => thought.text.len(),
             Kind::Tool(tool) => tool.bytes(),
             Kind::Result { outcome, .. } => outcome.bytes(),
@@ -264,7 +264,7 @@ impl Block {
     pub fn plain(&self) -> String {
         match &self.kind {
             Kind::User { segments, .. } => segments.iter().map(Segment::flat).collect(),
-            Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Usage(text) => text.clone(),
+            Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Aside(text) => text.clone(),
             Kind::Thought(thought) => thought.text.clone(),
             Kind::Tool(tool) => tool.plain(),
             Kind::Result { outcome, .. } => outcome.plain(),
@@ -368,6 +368,8 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
         }
         domain::STOPPED | domain::PRUNED | domain::FALLBACK | domain::LEARNED | domain::TURN => {
             match wording::context::note(name, payload) {
+                // The head says what a run may write, and a call that was refused says why.
+                Some(text) if wording::context::is_aside(name, payload) => shown(Kind::Aside(text)),
                 Some(text) => shown(Kind::Note { role: Role::Warn, text }),
                 None => Reading::Nothing,
             }
@@ -416,7 +418,7 @@ fn summary(item: &Item) -> Option<String> {
 fn usage(fact: &Fact) -> Kind {
     let Fact::LlmUsage { input_total_tokens, cache_read_tokens, output_tokens, cost, .. } = fact
     else {
-        return Kind::Usage(String::new());
+        return Kind::Aside(String::new());
     };
     let mut text = format!("{input_total_tokens} tokens in");
     if *cache_read_tokens > 0 {
@@ -426,7 +428,7 @@ fn usage(fact: &Fact) -> Kind {
     if let Some(cost) = cost {
         text.push_str(&format!(", ${cost:.4}"));
     }
-    Kind::Usage(text)
+    Kind::Aside(text)
 }
 
 impl Kind {

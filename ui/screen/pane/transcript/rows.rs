@@ -10,7 +10,7 @@ use crate::screen::pane::transcript::tool::Progress;
 use crate::screen::pane::transcript::{approval, clean, markdown, outcome};
 use crate::theme::Role;
 use ratatui::style::Modifier;
-use yoi::protocol::{Segment, Verdict};
+use yoi::protocol::{Segment, SystemItem, Verdict};
 
 /// Items that the runtime put into the history.
 pub mod system;
@@ -79,7 +79,11 @@ impl Block {
     /// Whether it takes rows at this level of detail.
     pub fn shown(&self, detail: Detail) -> bool {
         let hides = match &self.kind {
-            Kind::Usage(_) => detail != Detail::Full,
+            Kind::Aside(_) => detail != Detail::Full,
+            // What a model is told of its scope and instructions changes nothing for a person.
+            Kind::System(item) if matches!(**item, SystemItem::Knowledge { .. }) => {
+                detail != Detail::Full
+            }
             Kind::Approval(request) => request.is_in_call(),
             _ => false,
         };
@@ -260,7 +264,7 @@ impl Block {
                 let sentence = format!("answered: {}", verdict_words(verdict));
                 text(&sentence, approval::role(verdict), cells, out);
             }
-            Kind::Usage(usage) => text(usage, Role::Dim, cells, out),
+            Kind::Aside(usage) => text(usage, Role::Dim, cells, out),
             Kind::Retry { text, retry } => retried(text, retry, cells, out),
             // Their only row has a time or a width of its own.
             Kind::CutOff { .. } | Kind::Border(_) => out.push(Row::new()),
@@ -304,7 +308,7 @@ impl Block {
             },
             Kind::Decision { verdict, .. } => vec![verdict_piece(verdict)],
             Kind::Retry { text, .. } => named("model", &clean::one_line(text), Role::Warn),
-            Kind::Usage(text) => one(text.as_str(), Role::Dim),
+            Kind::Aside(text) => one(text.as_str(), Role::Dim),
             Kind::CutOff { .. } | Kind::Border(_) | Kind::Part(_) => Row::new(),
         };
         (row, None)

@@ -252,10 +252,11 @@ impl View<'_> {
             Children::Folded if !own_first => now::of_all(&sum.below),
             Children::None | Children::Shown | Children::Folded => own,
         };
-        // Without colours a warning has a sign.
+        // Without colours a warning has a sign; in ASCII another one than that of a Pod which needs a person.
         if now.role == Role::Warn && !self.theme.has_grounds() {
-            now.text.insert_str(0, "! ");
-            now.short.insert_str(0, "! ");
+            let sign = self.tree.glyphs.pick("! ", "(!) ");
+            now.text.insert_str(0, sign);
+            now.short.insert_str(0, sign);
         }
         now
     }
