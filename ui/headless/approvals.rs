@@ -717,11 +717,17 @@ mod tests {
         let none = "no request `1` waits: `yoi inbox` shows those that do".to_owned();
         assert_eq!(given(&mut inbox, "allow 1", Way::Shell), Err(none));
         // A Pod names its only request; a question is none that is allowed.
-        assert_eq!(given(&mut inbox, "allow ALICE", Way::Shell), once(one));
+        // It may wait for something else by now, so it is said what.
+        let line = "alice: Bash cargo fetch (network) (needs network access): allow it?";
+        assert_eq!(given(&mut inbox, "allow ALICE", Way::Shell), Err(line.to_owned()));
+        let each = given(&mut inbox, "allow alice each", Way::Shell).expect_err("a question");
+        assert!(each.starts_with("alice, bob: Bash cargo fetch"), "{each}");
+        let rule = given(&mut inbox, "allow alice tree", Way::Shell).expect_err("a question");
+        assert!(rule.starts_with(line) && rule.contains("always allow"), "{rule}");
         let id = "0199a1b2-0000-7000-8000-00000bbbbbb2";
         let question = Some(Question::of_model(vec!["total".into()]));
         requested(&mut inbox, ApprovalRequest { question, ..approval(id, "alice") });
-        assert_eq!(given(&mut inbox, "allow alice", Way::Shell), once(one));
+        assert_eq!(given(&mut inbox, "allow alice", Way::Shell), Err(line.to_owned()));
         let several = given(&mut inbox, "deny alice", Way::Shell).expect_err("two requests");
         assert!(several.starts_with("alice waits with 2 requests: say the id of one"), "{several}");
         inbox.apply(&Event::ApprovalDecided {

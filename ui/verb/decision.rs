@@ -35,6 +35,8 @@ struct Named<'a> {
     words: &'a str,
     /// Whether this conversation has shown it, with its rule.
     is_shown: bool,
+    /// Whether the line names its Pod, which may wait for something else than the person has read.
+    is_by_pod: bool,
 }
 
 impl Decision {
@@ -67,13 +69,24 @@ impl Decision {
                 (open.filter(|other| are_equal(request, other)).cloned().collect(), verdict)
             }
         };
-        let question = written(request, &verdict).filter(|_| !named.is_shown);
+        let by_pod = || {
+            let askers: Vec<String> = requests.iter().map(|request| request.asker()).collect();
+            let (askers, line) = (askers.join(", "), SafeText::spelled(request.line()));
+            format!("{askers}: {line} (needs {}): allow it?", SafeText::spelled(&request.because))
+        };
+        let allows = !matches!(verdict, Verdict::Deny { .. } | Verdict::Answer { .. });
+        let shown = (named.is_by_pod && allows).then(by_pod);
+        let rule = written(request, &verdict).filter(|_| !named.is_shown);
+        let question = match (shown, rule) {
+            (Some(shown), Some(rule)) => Some(format!("{shown}\n{rule}")),
+            (shown, rule) => shown.or(rule),
+        };
         // The confirmation closes when a Pod that it is about is deleted; a client is not a Pod.
         let about: Vec<PodName> =
             request.client.is_none().then(|| request.pod.clone()).into_iter().collect();
         (self.requests, self.verdict) = (requests, Some(verdict));
         match question {
-            Some(question) => confirm(&about, question, "allow and write the rule"),
+            Some(question) => confirm(&about, question, "allow"),
             None => self.call(),
         }
     }
@@ -153,7 +166,12 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
     match meant.as_slice() {
         [request] => {
             let is_shown = known.numbers.is_some_and(|numbers| numbers.was_shown(&request.id));
-            return Ok(Named { request, words: rest.trim(), is_shown });
+            return Ok(Named {
+                request,
+                words: rest.trim(),
+                is_shown,
+                is_by_pod: by_id.is_empty(),
+            });
         }
         [] => {}
         _ if !by_id.is_empty() => {
@@ -173,7 +191,7 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
             // What the verb does not decide is said with the verb that does.
             _ if let Some(request) = open.iter().find(|request| is_of(request, word)) => {
                 let is_shown = false;
-                return Ok(Named { request, words: rest.trim(), is_shown });
+                return Ok(Named { request, words: rest.trim(), is_shown, is_by_pod: true });
             }
             _ => format!("no request `{word}` waits: {list} shows those that do"),
         }));
@@ -183,7 +201,7 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
     let id = numbers.find(number, verb, is_open).map_err(|error| usage(error.to_string()))?;
     let gone = || usage("that request does not wait any more".into());
     let request = open.iter().find(|request| request.id == id).ok_or_else(gone)?;
-    Ok(Named { request, words, is_shown: numbers.was_shown(id) })
+    Ok(Named { request, words, is_shown: numbers.was_shown(id), is_by_pod: false })
 }
 
 /// Whether this word is the id of a request, or a long enough end of it.

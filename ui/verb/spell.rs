@@ -10,8 +10,8 @@ use yoi::text::shell_word;
 const OF_SELECTED: [&str; 5] = ["fork", "model", "peer", "rewind", "unpeer"];
 
 /// Words that are no arguments.
-const OF_PROSE: [&str; 10] =
-    ["and", "or", "to", "for", "with", "first", "again", "then", "it", "them"];
+const OF_PROSE: [&str; 12] =
+    ["and", "or", "to", "for", "with", "first", "again", "then", "it", "them", "alone", "also"];
 
 /// What ends a part of a sentence.
 const END_OF_PART: [char; 5] = [',', ';', '.', ':', ')'];
@@ -79,30 +79,29 @@ fn verb_at(text: &str) -> Option<(&'static Verb, &str)> {
     (verb.ways.contains(&Way::Shell) || verb.name == "open").then_some((verb, behind))
 }
 
-/// The words that a text begins with and that are arguments of the verb before it, though no Pod has their name: those up to
-/// what the verb does, such as *replaces*, to a flag, to a path, or to the end of the part of the sentence.
+/// The word that a text begins with and that is an argument of the verb before it, though no Pod has its name: what the verb
+/// does follows it, such as *replaces*, or a flag, a path, or the end of the part of the sentence.
 fn arguments_at<'a>(verb: &Verb, text: &'a str, family: &Family) -> (&'a str, &'a str) {
     let none = text.split_at(0);
     if verb.line().get_positionals().next().is_none() {
         return none;
     }
-    let mut end = 0;
-    while let Some(rest) = text[end..].strip_prefix(' ') {
-        let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
-        let bare = word.trim_end_matches(END_OF_PART);
-        if word.starts_with(['-', '/', '\'']) || is_predicate(word) {
-            return text.split_at(end);
-        }
-        let is_pod = PodName::parse(bare).is_ok_and(|name| family.get(&name).is_some());
-        if is_pod || bare.is_empty() || bare.parse::<usize>().is_ok() || OF_PROSE.contains(&bare) {
-            return none;
-        }
-        end += 1 + bare.len();
-        if bare.len() < word.len() || rest.len() == word.len() {
-            return text.split_at(end);
-        }
+    let Some(rest) = text.strip_prefix(' ') else { return none };
+    let (word, behind) = first(rest);
+    let bare = word.trim_end_matches(END_OF_PART);
+    let is_pod = PodName::parse(bare).is_ok_and(|name| family.get(&name).is_some());
+    let is_other = is_pod
+        || bare.is_empty()
+        || bare.starts_with(['-', '/', '\''])
+        || bare.parse::<usize>().is_ok()
+        || is_predicate(bare)
+        || OF_PROSE.contains(&bare);
+    let next = first(behind).0;
+    let ends = bare.len() < word.len() || next.is_empty();
+    if is_other || !(ends || next.starts_with(['-', '/', '\'']) || is_predicate(next)) {
+        return none;
     }
-    none
+    text.split_at(1 + bare.len())
 }
 
 /// Whether a word of a sentence says what its verb does.
@@ -230,7 +229,12 @@ mod tests {
             ),
             (":connect stores one", "`yoi connect` stores one"),
             (":restore gone brings it back", "`yoi restore gone` brings it back"),
-            (":lend far near /w/a hands it over", "`yoi lend far near /w/a` hands it over"),
+            (
+                ":rewind can still go back further",
+                "`yoi rewind --pod shop-4` can still go back further",
+            ),
+            (":model alone lists the ways", "`yoi model --pod shop-4` alone lists the ways"),
+            ("with :stop of its Pod", "with `yoi stop shop-4` of its Pod"),
             ("no key is stored: :connect groq", "no key is stored: `yoi connect groq`"),
             (":resume and wait.", "`yoi resume shop-4` and wait."),
             (":policy lists them (:inbox)", "`yoi policy` lists them (`yoi inbox`)"),

@@ -52,7 +52,9 @@ impl Dialogue for Stop {
     }
 
     fn confirmation_now(&self, known: &Known<'_>) -> Option<Confirm> {
-        let question = self.confirmation(known)?;
+        // Once it was asked for, it is about what is left.
+        let names = || self.question(&self.meant.names(known));
+        let question = self.confirmation(known).unwrap_or_else(names);
         Some(confirmation(&self.meant.pods, question, self.enter()))
     }
 }
@@ -71,7 +73,10 @@ impl Stop {
         }
         // They are stopped in this order. A parent that is stopped first is not woken when its children stop.
         self.meant.pods.sort_by_key(|pod| known.family.depth(pod));
-        self.confirmation_now(known).map_or_else(|| self.call(), Next::Confirm)
+        match self.confirmation(known) {
+            Some(_) => self.confirmation_now(known).map_or_else(|| self.call(), Next::Confirm),
+            None => self.call(),
+        }
     }
 
     /// What is asked before more is stopped than one Pod that was named.

@@ -345,10 +345,9 @@ impl App {
         let of = |word: &str, hints: &[Hint]| hints.iter().position(|hint| hint.does == word);
         if let (true, Some(above), Some(below)) = (brief, of(ABOVE, &hints), of(BELOW, &hints)) {
             // The two arrows are one piece.
-            let below = hints.remove(below).key;
-            if let Some(above) = hints.get_mut(above) {
-                (above.key, above.does) = (format!("{} {below}", above.key), "Pod".into());
-            }
+            let key = format!("{} {}", hints[above].key, hints[below].key);
+            hints[above] = Hint::new(key, "Pod");
+            hints.remove(below);
         }
         hints
     }

@@ -101,6 +101,11 @@ impl App {
         if has_keys && (self.inbox.ended().is_some() || !self.inbox.is_among(&self.items())) {
             return self.inbox.end(self.why_ended());
         }
+        if has_keys && self.items().is_empty() {
+            // The person went on from the last one: what comes next has no keys.
+            (self.focus, self.inbox.asleep) = (Focus::Composer, false);
+            return self.inbox.rests();
+        }
         let attention = match has_keys {
             true if self.is_card_awake() => Attention::Here,
             true => Attention::Elsewhere,
@@ -395,14 +400,15 @@ impl App {
     pub(super) fn digit_answers(&mut self, c: char) -> Option<Vec<Effect>> {
         let digit = usize::try_from(c.to_digit(10).filter(|_| self.focus == Focus::Inbox)?).ok()?;
         if let Some(step) = digit.checked_sub(1).and_then(|at| self.steps().into_iter().nth(at)) {
-            self.inbox.steps = true;
-            return Some(match step.by {
+            let effects = match step.by {
                 By::Verb(line) => self.open_line(&line),
                 By::Message(text) => {
                     let prompt = Prompt::new(Purpose::Message, text, &self.sources());
                     self.open_layer(Layer::Prompt(prompt))
                 }
-            });
+            };
+            self.inbox.steps = true;
+            return Some(effects);
         }
         let question = self.chosen_question()?;
         let choices = question.choices();

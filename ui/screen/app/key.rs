@@ -5,7 +5,6 @@ use crate::screen::keys::{Action, Binding, Context, pressed};
 use crate::screen::notice::{Kind, Pressed};
 use crate::screen::pane::actionbar::Purpose;
 use crate::screen::pane::composer::Message;
-use crate::screen::pane::inbox::HELD;
 use crate::screen::pane::transcript::{Detail, Scroll, Transcript};
 use crate::verb::Way;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -19,6 +18,8 @@ const ARMED: u64 = 2_000;
 const NO_KEY: u64 = 2_000;
 /// Milliseconds without a letter after which letters are keys again in a pane where one was none.
 const BURST: u64 = 1_000;
+/// Milliseconds after a single wrong letter after which a key that leads out is no letter of the same text.
+const PAUSE: u64 = 500;
 /// Milliseconds after a pause in which Ctrl+C does not prepare leaving.
 const PAUSED: u64 = 500;
 
@@ -100,6 +101,8 @@ impl App {
             return effects;
         }
         if self.focus == Focus::Inbox && self.inbox.ended().is_some() && !leads_on(key) {
+            // What is typed here is kept, as in each pane.
+            self.strays(key);
             let text = "this card is over: its keys do nothing · {everywhere next-needs-you}: next · \
                         {everywhere back}: draft";
             return self.say(Kind::Info, self.keymap.with_keys(text));
@@ -152,7 +155,7 @@ impl App {
         let bound = self.keymap.get(self.place(), pressed(key));
         let leads_out = matches!(bound, Some(Binding::Do(Action::Composer | Action::Keys)))
             && self.astray.chars().nth(1).is_none()
-            && self.now >= self.guard.strayed + HELD;
+            && self.now >= self.guard.strayed + PAUSE;
         if !goes_on || leads_out || typed(key).is_none() {
             self.guard.stray = 0;
             let text = std::mem::take(&mut self.astray);

@@ -192,6 +192,7 @@ impl App {
     /// Opens a layer on top because the person pressed a key.
     pub(super) fn open_layer(&mut self, layer: Layer) -> Vec<Effect> {
         self.forget_requests();
+        self.inbox.steps = false;
         self.layers.push(layer);
         Vec::new()
     }

@@ -15,7 +15,7 @@ pub use draw::{Sight, Title, View, in_view, more_below};
 pub const ARMED_AFTER: u64 = 300;
 
 /// How long no key may have come before one that decides, in milliseconds: a key that is held down repeats sooner.
-pub const HELD: u64 = 150;
+pub const HELD: u64 = 300;
 
 /// The chosen item, and since when it has been on the screen.
 #[derive(Clone, Debug, Default)]

@@ -394,7 +394,7 @@ fn the_keys_that_a_notice_names_after_a_wrong_letter_lead_out_of_the_pane() {
         bench.press("ctrl-x");
         bench.press(pane);
         bench.type_in("V");
-        bench.wait(300);
+        bench.wait(500);
         bench.press(key);
         assert_eq!((bench.app.focus, bench.draft()), (focus, String::new()), "{pane}");
     }
@@ -504,6 +504,50 @@ fn a_card_that_ends_by_itself_stays_and_its_keys_reach_neither_the_draft_nor_ano
             assert_eq!(bench.draft(), "half a draft on", "{why}");
         }
     }
+}
+
+#[test]
+fn what_comes_after_the_last_card_that_ended_by_itself_has_no_keys() {
+    for key in ["ctrl-n", "ctrl-p", "esc"] {
+        for (why, mut bench, end) in cards_that_end() {
+            // What it became is another item, or there is none.
+            if why.ends_with("done") {
+                continue;
+            }
+            bench.press("ctrl-n");
+            bench.wait(1_000);
+            bench.host(None, end);
+            if why.contains("decided") || why.contains("withdrawn") {
+                bench.shown(pod("alice", State::Running));
+            }
+            bench.wait(1_000);
+            bench.type_in("kept");
+            bench.wait(2_000);
+            bench.press(key);
+            let kept =
+                bench.app.composer.history.newest_first().next().map(|sent| sent.text.clone());
+            assert_eq!(kept.as_deref(), Some("kept"), "{why}: what was typed is in the history");
+            bench.shown(pod("carol", State::NeedsYou));
+            let other = approval("other", "carol", "rm -r /");
+            bench.host(None, Event::ApprovalRequested { approval: Box::new(other) });
+            bench.wait(1_000);
+            assert!(!bench.app.is_card_awake(), "{why}: {key}");
+            assert_eq!(calls(&bench.type_in("a sentence")), [], "{why}: {key}");
+        }
+    }
+}
+
+#[test]
+fn a_sentence_that_is_typed_onto_a_card_goes_to_no_other_pod() {
+    let mut bench = alone(State::NeedsYou);
+    let request = approval("q", "alice", "cargo publish");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    for c in "fix the test".chars() {
+        bench.wait(200);
+        assert!(bench.type_in(&c.to_string()).is_empty());
+    }
+    assert!(bench.app.is_card_awake() && bench.draft().is_empty());
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The search for a text, and going to the beginning. Both may have to wait for pages.
 
-use crate::rows::Row;
+use crate::rows::{Row, width};
 use crate::screen::pane::transcript::block::{Block, Fold};
 use crate::screen::pane::transcript::load::Want;
 use crate::screen::pane::transcript::pages::{Beginning, Gap, Pos, Step, Walk};
-use crate::screen::pane::transcript::scroll::RowPosition;
+use crate::screen::pane::transcript::scroll::{Columns, RowPosition};
 use crate::screen::pane::transcript::{Detail, Transcript};
 use icu_normalizer::ComposingNormalizerBorrowed;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -32,8 +32,6 @@ pub struct Find {
     at: Option<(Pos, i32)>,
     /// Which of the loaded entries with a match that one is in, counted from the newest, and how many there are.
     entry: (usize, usize),
-    /// How many matches of that entry the search has come to, with this one.
-    hits: usize,
     seek: Option<Seek>,
     /// Whether the search began after the last row.
     from_end: bool,
@@ -137,14 +135,12 @@ impl Transcript {
         self.find.state == Search::NoneAbove && self.find.from_end && self.find.at.is_none()
     }
 
-    /// Which of the entries with a match the view shows, from the newest, and which of its matches: `entry 2 of 14, match 3`,
-    /// with `+` while older ones are not loaded. `None` while it shows none.
+    /// Which of the entries with a match the view shows, from the newest: `entry 2 of 14`, with `+` while older ones are not
+    /// loaded. `None` while it shows none.
     pub fn found_entry(&self) -> Option<String> {
         let (at, all) = self.find.entry;
         let more = if self.pages.beginning == Beginning::Here { "" } else { "+" };
-        let hit =
-            if self.find.hits > 1 { format!(", match {}", self.find.hits) } else { String::new() };
-        (self.find.state == Search::Found).then(|| format!("entry {at} of {all}{more}{hit}"))
+        (self.find.state == Search::Found).then(|| format!("entry {at} of {all}{more}"))
     }
 
     /// Counts the loaded entries with a match, and up to which one of them this block is.
@@ -295,10 +291,14 @@ impl Transcript {
         let texts: Vec<String> = head.iter().chain(rows).map(text).collect();
         // A match that the end of a row divides belongs to the row in which it begins.
         let body = usize::from(head.is_some());
+        let cells = usize::from(Columns::of(self.size.0).cells());
         let matches = |at: &usize| {
             let next = texts.get(at + 1).filter(|_| *at >= body);
             find_in(&texts[*at], &self.find.needle).is_some()
-                || next.is_some_and(|next| divided(&texts[*at], next, &self.find.needle).is_some())
+                || next.is_some_and(|next| {
+                    let is_full = width(texts[*at].trim_end()) + 1 >= cells;
+                    divided(&texts[*at], next, &self.find.needle, is_full).is_some()
+                })
         };
         (0..texts.len()).filter(matches).filter_map(|at| i32::try_from(at).ok()).collect()
     }
@@ -315,8 +315,6 @@ impl Transcript {
     fn show_match(&mut self, pos: Pos, row: i32) {
         self.find.seek = None;
         self.find.state = Search::Found;
-        let is_same = self.find.at.is_some_and(|(before, _)| before.head() == pos.head());
-        self.find.hits = if is_same { self.find.hits + 1 } else { 1 };
         self.find.at = Some((pos, row));
         self.find.entry = self.count_entries(pos);
         self.cursor = Some(pos);
@@ -330,29 +328,25 @@ fn has_match(block: &Block, detail: Detail, needle: &str) -> bool {
     block.shown(detail) && find_in(&block.plain(), needle).is_some()
 }
 
-/// The match that the end of a row divides, in bytes: where it begins in the row, and where it ends in the next one. Blanks
-/// where the row ends may be gone.
-pub fn divided(row: &str, next: &str, needle: &str) -> Option<(usize, usize)> {
-    let solid = |text: &str| -> Vec<(usize, char)> {
-        text.char_indices().filter(|(_, c)| !c.is_whitespace()).collect()
-    };
-    let (first, second) = (solid(row), solid(next));
-    let needle: String = needle.split_whitespace().collect();
-    let longest = needle.chars().count().saturating_sub(1);
-    // The match begins in the last characters of the row.
-    let first = &first[first.len().saturating_sub(longest)..];
-    let both: String = first.iter().chain(&second).map(|(_, c)| c).collect();
-    let mut from = 0;
-    while let Some((start, end)) = find_in(&both[from..], &needle) {
-        let (start, end) = (from + start, from + end);
-        let (begins, ends) = (both[..start].chars().count(), both[..end].chars().count());
-        if begins < first.len() && ends > first.len() {
-            let (at, last) = second.get(ends - first.len() - 1)?;
-            return Some((first[begins].0, at + last.len_utf8()));
+/// The match that the end of a row divides, in bytes: where it begins in the row, and where it ends in the next one. A blank
+/// stood where the row ends, or nothing did where the row is full.
+pub fn divided(row: &str, next: &str, needle: &str, is_full: bool) -> Option<(usize, usize)> {
+    let (row, below) = (row.trim_end(), next.trim_start());
+    let indent = next.len() - below.len();
+    let over = |blank: &str| {
+        let both = format!("{row}{blank}{below}");
+        let behind = row.len() + blank.len();
+        let mut from = 0;
+        while let Some((start, end)) = find_in(both.get(from..)?, needle) {
+            let (start, end) = (from + start, from + end);
+            if start < row.len() && end > behind {
+                return Some((start, indent + end - behind));
+            }
+            from = start + both[start..].chars().next()?.len_utf8();
         }
-        from = both[start..].char_indices().nth(1).map(|(next, _)| start + next)?;
-    }
-    None
+        None
+    };
+    over(" ").or_else(|| over("").filter(|_| is_full))
 }
 
 /// The first match of the needle in a text: start and end in bytes. Case counts only if the needle has
@@ -403,12 +397,15 @@ mod tests {
 
     #[test]
     fn a_match_over_the_end_of_a_row_is_found_and_one_in_a_row_is_none() {
-        assert_eq!(divided("  line 5431 line", "  5432 line", "line 5432"), Some((12, 6)));
-        assert_eq!(divided("an exam", "ple here", "EXAMPLE"), None, "capitals count");
-        assert_eq!(divided("an exam", "ple here", "example"), Some((3, 3)));
-        assert_eq!(divided("example", "here", "example"), None);
-        assert_eq!(divided("", "example", "example"), None);
-        assert_eq!(divided("naïve é", "té", "été"), Some((7, 3)));
+        let full = |row, next, needle| divided(row, next, needle, true);
+        assert_eq!(full("  line 5431 line", "  5432 line", "line 5432"), Some((12, 6)));
+        assert_eq!(full("an exam", "ple here", "EXAMPLE"), None, "capitals count");
+        assert_eq!(full("an exam", "ple here", "example"), Some((3, 3)));
+        assert_eq!(divided("an exam", "ple here", "example", false), None);
+        assert_eq!(divided("1", "12", "11", false), None, "these are two lines");
+        assert_eq!(full("example", "here", "example"), None);
+        assert_eq!(full("", "example", "example"), None);
+        assert_eq!(full("naïve é", "té", "été"), Some((7, 3)));
     }
 
     #[test]

@@ -62,6 +62,11 @@ impl CellsOfRow {
         row
     }
 
+    /// Whether the text reaches the column at which rows are wrapped.
+    fn fills(&self, area: Rect) -> bool {
+        width(self.text.trim_end()) + 1 >= usize::from(Columns::of(area.width).wrap)
+    }
+
     /// Gives the symbols at these bytes a style; blanks at the edges of the row keep theirs.
     fn mark(&self, bytes: Range<usize>, style: Style, buf: &mut Buffer) {
         let text = self.text.trim_end().len();
@@ -404,7 +409,8 @@ impl View<'_> {
             }
             let Some((next, below)) = rows.get(at + 1) else { continue };
             if (next.pos, next.row) == (seen.pos, seen.row + 1)
-                && let Some((start, end)) = divided(&cells.text, &below.text, needle)
+                && let Some((start, end)) =
+                    divided(&cells.text, &below.text, needle, cells.fills(area))
             {
                 cells.mark(start..cells.text.len(), style, buf);
                 below.mark(0..end, style, buf);
