@@ -862,7 +862,7 @@ async fn what_a_provider_refuses_inside_its_answer_is_left_out_as_behind_a_statu
 }
 
 #[tokio::test]
-async fn a_filter_is_told_from_other_refusals_behind_a_status_and_inside_an_answer() {
+async fn a_filter_is_known_behind_a_status_and_inside_an_answer() {
     for (status, body) in [
         (400, r#"{"error":{"message":"no","code":"content_filter"}}"#),
         (403, r#"{"error":{"message":"Your input was flagged for violence","code":403}}"#),
