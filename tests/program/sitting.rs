@@ -183,6 +183,12 @@ fn a_family_is_led_by_keys_alone_from_its_first_request_to_what_happened_meanwhi
     terminal.waits_for("looper and near are peers");
     let is_seen = |pod: &str| bench.pod(pod).is_some_and(|pod| pod["unseen"] == false);
     eventually("its report is read", || rests("ws") && rests("looper") && is_seen("looper"));
+    // Its run may have ended before or after the person left it.
+    terminal.press("\x18:open ws\r");
+    terminal.waits_for("ws › a draft");
+    eventually("the root is read", || is_seen("ws"));
+    terminal.press("\x18:open looper\r");
+    terminal.waits_for("looper ›");
     terminal.press(":stop @done\r");
     terminal.waits_for("stop 5 Pods: near, mid, choice, deep, last?");
     // The question is gone, and no verb is under way, once the screen says what came of it.
