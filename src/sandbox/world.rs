@@ -406,9 +406,7 @@ impl World {
     /// Adds the directories between a home directory in memory and the scope: what a command would move there, it would lose.
     /// Directories of settings, like `~/.config`, stay writable, because programs expect that.
     fn close_home(&mut self, asked: &CommandView) {
-        let home = asked.home.as_ref().map(|home| canonical(home).unwrap_or_else(|_| home.clone()));
-        let in_memory = |home: &PathBuf| matches!(self.parts.get(home), Some(Part::Memory(_)));
-        let Some(home) = home.filter(in_memory) else { return };
+        let Some(home) = self.home_in_memory(asked) else { return };
         for grant in asked.grants.iter().filter(|grant| grant.links == Links::Refused) {
             let Ok(inside) = grant.path.strip_prefix(&home) else { continue };
             let mut dir = home.clone();
@@ -422,6 +420,13 @@ impl World {
                 }
             }
         }
+    }
+
+    /// The home directory of this world, if it lies in memory.
+    pub fn home_in_memory(&self, view: &CommandView) -> Option<PathBuf> {
+        let home = view.home.as_ref()?;
+        let home = canonical(home).unwrap_or_else(|_| home.clone());
+        matches!(self.parts.get(&home), Some(Part::Memory(_))).then_some(home)
     }
 
     /// The names right in the home directory of this world that are its own.

@@ -1,7 +1,6 @@
 //! The first process of a world: builds it, starts the command in it, and ends the remaining
 //! processes. When it ends, for whatever reason, the kernel kills all processes of the world.
 
-use crate::files::canonical;
 use crate::protocol::LimitMet;
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{Report, WorldOrder};
@@ -65,10 +64,8 @@ struct Home {
 impl Home {
     /// The home directory, if it lies in memory.
     fn of(world: &World, view: &CommandView) -> Option<Self> {
-        let path = view.home.as_ref()?;
-        let path = canonical(path).unwrap_or_else(|_| path.clone());
-        let in_memory = matches!(world.parts.get(&path), Some(Part::Memory(_)));
-        in_memory.then(|| Self { own: world.names_in(&path), path })
+        let path = world.home_in_memory(view)?;
+        Some(Self { own: world.names_in(&path), path })
     }
 
     /// What a command left there. Files of settings are not named: programs write them on their own.
