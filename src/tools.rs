@@ -49,7 +49,7 @@ use crate::protocol::{
     Credential, EntryId, FileMark, LimitMet, LinesChanged, OutsidePath, PodName, QUESTION_TOOL,
     ScriptHash,
 };
-use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage, PodWorld, StartGroup};
+use crate::sandbox::{CommandLimits, Isolation, Need, PodStorage, PodWorld, StartGroup, UserPaths};
 use crate::scope::Scope;
 use fault::Fault;
 use jobs::Jobs;
@@ -513,7 +513,7 @@ impl Context {
                 *path = found.path;
             }
         }
-        let secrets = Person { env: &ctx.env }.secrets().into_iter();
+        let secrets = UserPaths { env: &ctx.env }.secrets().into_iter();
         let real =
             secrets.flat_map(|path| crate::files::canonical(&path).into_iter().chain([path]));
         let inside: Vec<PathBuf> = real.filter(|path| ctx.scope.reaches(path)).collect();

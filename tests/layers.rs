@@ -1,5 +1,5 @@
-//! Holds the architecture: the order of the rooms in `src/lib.rs`, `ui/main.rs` and `ui/screen.rs`, a core without a terminal, no
-//! unsafe code in either crate, and a table of promises whose tests are there.
+//! Holds the architecture: the order of the rooms in `src/lib.rs`, `src/sandbox.rs`, `ui/main.rs` and `ui/screen.rs`, a core
+//! without a terminal, no unsafe code in either crate, and a table of promises whose tests are there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -73,6 +73,8 @@ const CORE: Rooms = Rooms { dir: "src", list: "src/lib.rs", line: "pub mod ", pa
 const PROGRAM: Rooms = Rooms { dir: "ui", list: "ui/main.rs", line: "mod ", path: "crate::" };
 const SCREEN: Rooms =
     Rooms { dir: "ui/screen", list: "ui/screen.rs", line: "pub mod ", path: "crate::screen::" };
+const SANDBOX: Rooms =
+    Rooms { dir: "src/sandbox", list: "src/sandbox.rs", line: "mod ", path: "crate::sandbox::" };
 
 impl Rooms {
     /// The rooms, bottom to top.
@@ -106,7 +108,7 @@ impl Rooms {
     /// Every use of a room by one that is listed before it.
     fn wrong_uses(&self) -> Vec<String> {
         let rooms = self.rooms();
-        assert!(rooms.len() >= 9, "{} lists the rooms: {rooms:?}", self.list);
+        assert!(rooms.len() >= 5, "{} lists the rooms: {rooms:?}", self.list);
         let place = |room: &str| rooms.iter().position(|r| r == room);
         let mut wrong = Vec::new();
         for path in sources(&root().join(self.dir)) {
@@ -176,18 +178,19 @@ fn heads(list: &str) -> Vec<String> {
 
 #[test]
 fn a_room_uses_only_the_rooms_listed_before_it() {
-    let wrong: Vec<String> = [CORE, PROGRAM, SCREEN].iter().flat_map(Rooms::wrong_uses).collect();
+    let all = [CORE, SANDBOX, PROGRAM, SCREEN];
+    let wrong: Vec<String> = all.iter().flat_map(Rooms::wrong_uses).collect();
     assert!(
         wrong.is_empty(),
-        "{}\n\nA room may use only the rooms listed before it in src/lib.rs, ui/main.rs or ui/screen.rs. Move \
-         what is shared down into a room below both, or hand it in as an argument.",
+        "{}\n\nA room may use only the rooms listed before it in src/lib.rs, src/sandbox.rs, ui/main.rs or \
+         ui/screen.rs. Move what is shared down into a room below both, or hand it in as an argument.",
         wrong.join("\n")
     );
 }
 
 #[test]
 fn every_room_of_the_program_says_what_it_is_for() {
-    for rooms in [PROGRAM, SCREEN] {
+    for rooms in [SANDBOX, PROGRAM, SCREEN] {
         let unexplained = rooms.unexplained();
         assert!(unexplained.is_empty(), "{}: write one line above {unexplained:?}", rooms.list);
     }

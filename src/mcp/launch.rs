@@ -11,8 +11,8 @@ use crate::mcp::http::{Bounded, MAX_BODY, MAX_EVENT};
 use crate::mcp::pipes::Pipes;
 use crate::mcp::storage;
 use crate::sandbox::{
-    Around, Command, CommandView, Ended, Need, Person, PodStorage, Sandbox, SandboxError, Server,
-    StartGroup, serving_end,
+    Command, CommandView, Ended, Need, PodStorage, Sandbox, SandboxError, Server, StartGroup,
+    UserPaths, ViewInputs, serving_end,
 };
 use crate::scope::{Permission, Rule, Scope};
 use crate::text::{SafeText, shell_quoted};
@@ -169,13 +169,13 @@ fn view(definition: &McpDefinition, ctx: &Context, env: &Env) -> Result<CommandV
         scope.allow.push(Rule::new(found, Permission::Read));
     }
     let needs: &[Need] = if definition.network { &[Need::Network] } else { &[] };
-    Ok(CommandView::new(&Around {
+    Ok(CommandView::new(&ViewInputs {
         given: &ctx.given,
         own: &ctx.own,
         needs,
         isolation: ctx.isolation,
         limits: ctx.command_limits,
-        ..Around::new(&scope, Person { env: &ctx.env })
+        ..ViewInputs::new(&scope, UserPaths { env: &ctx.env })
     }))
 }
 

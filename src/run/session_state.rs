@@ -8,7 +8,7 @@ use crate::protocol::{
 use crate::run::compact::Compaction;
 use crate::run::instructions::Sources;
 use crate::run::{RunEvent, Setup, damage, prompt};
-use crate::sandbox::Person;
+use crate::sandbox::UserPaths;
 use crate::session::{self, Journal, Replay};
 use crate::tools::tasks::Tasks;
 use crate::trace::OrLog as _;
@@ -138,7 +138,7 @@ fn with_facts<T>(setup: &Setup, make: impl Fn(&prompt::Facts<'_>) -> T) -> T {
 
 /// Hands over where instruction files of the Pod are looked for.
 pub(super) fn with_sources<T>(setup: &Setup, work: impl FnOnce(&Sources<'_>) -> T) -> T {
-    let secrets = Person { env: &setup.tools.env }.secrets();
+    let secrets = UserPaths { env: &setup.tools.env }.secrets();
     work(&Sources {
         person: &setup.instruction_files,
         cwd: &setup.tools.cwd,

@@ -4,8 +4,8 @@ use crate::files;
 use crate::protocol::family::Confined;
 use crate::protocol::{Credential, LimitKind, LimitMet};
 use crate::sandbox::{
-    Around, Command, CommandView, Ended, Hole, Isolation, Level, LimitHint, Need, Outcome, Person,
-    Sandbox, Trust, Why, writes_git,
+    Command, CommandView, Ended, Hole, Isolation, Level, LimitHint, Need, Outcome, Sandbox, Trust,
+    UserPaths, ViewInputs, Why, writes_git,
 };
 use crate::scope::Scope;
 use crate::text::SafeText;
@@ -376,11 +376,11 @@ pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
     let CommandNeeds { needs, outside, agent, names, .. } = needs;
     let outside = &outside.iter().chain(agent).cloned().collect::<Vec<_>>();
     let needs = &sorted(needs.iter().copied().chain(agent.is_some().then_some(Need::Outside)));
-    let person = Person { env: &ctx.env };
+    let person = UserPaths { env: &ctx.env };
     let (scope, given, own, others) = (&ctx.scope, &ctx.given, &ctx.own, &ctx.others);
     let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());
     let (outputs, private) = (Some(outputs), Some(ctx.private.as_path()));
-    let mut view = CommandView::new(&Around {
+    let mut view = CommandView::new(&ViewInputs {
         scope,
         given,
         person,

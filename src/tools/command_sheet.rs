@@ -9,7 +9,7 @@ use crate::tools::outside::CommandNeeds;
 /// The access of a command without needs. Reads the disk.
 pub fn command_sheet(ctx: &Context) -> CommandSheet {
     let view = bash::view(ctx, &CommandNeeds::default());
-    let limits = view.limits.sentences(view.isolation, Delegated::find().as_ref());
+    let limits = view.limits.sentences(view.isolation, Delegated::find().is_some());
     let time = &ctx.command_time;
     let (default, max) = (time.default.as_secs(), time.max.as_secs());
     let time =

@@ -4,7 +4,7 @@ use crate::config::dirs::Env;
 use crate::config::settings;
 use crate::files::{self, Limit, WorkspaceFiles};
 use crate::protocol::{Credential, OutsideAccess, OutsidePath};
-use crate::sandbox::{self, CommandView, Isolation, Level, Person};
+use crate::sandbox::{self, CommandView, Isolation, Level, UserPaths};
 use crate::scope::Permission;
 use crate::text::SafeText;
 use crate::tools::outside::CommandNeeds;
@@ -228,7 +228,7 @@ impl Credentials {
 
 /// The keys of the hosts that the person knows, where ssh of any home directory reads them. Blocking.
 pub fn known_hosts(ctx: &Context) -> (PathBuf, String) {
-    let own = (Person { env: &ctx.env }).home().map(|home| home.join(KNOWN_HOSTS));
+    let own = (UserPaths { env: &ctx.env }).home().map(|home| home.join(KNOWN_HOSTS));
     let read = |path: PathBuf| {
         let real = files::canonical(&path).ok()?;
         let found = WorkspaceFiles::of(real.parent()?).read(&real, Limit::head(MOST_OF_HOSTS));
@@ -248,7 +248,7 @@ fn is_kept(dir: &Path, view: &CommandView) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::Around;
+    use crate::sandbox::ViewInputs;
     use crate::scope::{Rule, Scope};
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         let all = Credentials::of(&BTreeMap::from([("github".into(), setting)]), &person);
         assert!(!format!("{all:?}").contains("value"), "no value is shown");
         let scope = Scope::new(vec![Rule::new("/w", Permission::Write)]);
-        let view = CommandView::new(&Around::new(&scope, Person { env: &person }));
+        let view = CommandView::new(&ViewInputs::new(&scope, UserPaths { env: &person }));
         let path = "/usr/bin:/w/.venv/bin:bin::/tmp/x:/opt/x";
         let of_command = env(&[("PATH", path), ("PYTHONPATH", "/w/lib"), ("LANG", "C")]);
         let given = |credentials: Vec<Credential>| {

@@ -3,7 +3,7 @@
 
 use crate::files;
 use crate::sandbox::{
-    GUARDED, Need, Person, RULES, Why, is_behind_project_file, is_named, is_obeyed_by_name,
+    GUARDED, Need, RULES, UserPaths, Why, is_behind_project_file, is_named, is_obeyed_by_name,
     is_project_file,
 };
 use crate::scope::{Permission, Scope};
@@ -31,7 +31,7 @@ pub fn needs(ctx: &Context, given: &Path, path: &Path) -> Vec<Need> {
     if path.starts_with(&tmp) {
         return Vec::new();
     }
-    let home = (Person { env: &ctx.env }).home();
+    let home = (UserPaths { env: &ctx.env }).home();
     let mut names = files::names_on(&scoped_path::meant(ctx, given));
     names.retain(|name| !name.starts_with(&tmp));
     names.push(path.to_owned());
@@ -126,7 +126,7 @@ fn is_rule(path: &Path) -> bool {
 /// Whether a path lies in a directory on `PATH`.
 fn is_program(ctx: &Context, path: &Path) -> bool {
     let real = |dir: &Path| files::resolve(dir).ok();
-    let dirs = Person { env: &ctx.env }.guarded_programs(written(&ctx.scope));
+    let dirs = UserPaths { env: &ctx.env }.guarded_programs(written(&ctx.scope));
     dirs.iter()
         .any(|dir| path.starts_with(dir) || real(dir).is_some_and(|dir| path.starts_with(dir.path)))
 }
@@ -134,13 +134,13 @@ fn is_program(ctx: &Context, path: &Path) -> bool {
 /// Whether programs of the person execute the file or read it as settings, and no person gave it or
 /// its directory to the Pod.
 fn is_obeyed(ctx: &Context, path: &Path) -> bool {
-    (Person { env: &ctx.env }).is_obeyed(path, written(&ctx.given))
+    (UserPaths { env: &ctx.env }).is_obeyed(path, written(&ctx.given))
 }
 
 /// Why neither a scope nor an approval can grant this access to a canonical path; `None` if one
 /// can. Reads the disk.
 pub fn closed(ctx: &Context, path: &Path, need: Permission) -> Option<String> {
-    if let Some(secret) = (Person { env: &ctx.env }).secret(path) {
+    if let Some(secret) = (UserPaths { env: &ctx.env }).secret(path) {
         return Some(files::is_secret(path, &secret));
     }
     files::closes(path, need)

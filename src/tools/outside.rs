@@ -226,7 +226,7 @@ fn is_written_by_another_pod(ctx: &Context, OutsidePath { path, access }: &Outsi
 fn why_not_granted(ctx: &Context, named: &OutsidePath) -> String {
     let OutsidePath { path, access } = named;
     let shown = path.display();
-    let person = crate::sandbox::Person { env: &ctx.env };
+    let person = crate::sandbox::UserPaths { env: &ctx.env };
     let around = |dirs: Vec<PathBuf>| dirs.into_iter().find(|dir| path.starts_with(dir));
     let why = match (
         is_written_by_another_pod(ctx, named),

@@ -4,7 +4,7 @@
 use crate::config::shell::{self, GitCommand, Interpreter, Operand, Takes, interpreter};
 use crate::files;
 use crate::protocol::ScriptHash;
-use crate::sandbox::{GIT, Person, PodStorage, remotes, repositories_of, script_hash};
+use crate::sandbox::{GIT, PodStorage, UserPaths, remotes, repositories_of, script_hash};
 use crate::scope::Permission;
 use crate::tools::{Context, scoped_path};
 use std::collections::{BTreeMap, BTreeSet};
@@ -201,7 +201,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(ctx: &'a Context, leaves: bool) -> Self {
-        let person = Person { env: &ctx.env };
+        let person = UserPaths { env: &ctx.env };
         let caches = person.caches().into_iter().chain(person.caches_by_name());
         let caches = caches.filter_map(|path| files::canonical(&path).ok()).collect();
         Self {

@@ -7,7 +7,7 @@ use crate::host::pod::start::{command_env, command_limits, command_time, instruc
 use crate::llm::adjust::Learned;
 use crate::protocol::{CommandSheet, Event, InstructionFile, Refusal, SegmentId};
 use crate::run::{self, Sources};
-use crate::sandbox::Person;
+use crate::sandbox::UserPaths;
 use crate::session::{self, Files};
 use crate::tools;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ impl Instructions {
     /// Blocking. Where the log cannot be read, no file counts as changed.
     fn listed(&self, ctx: &tools::Context) -> Vec<InstructionFile> {
         let read = self.segment.and_then(|segment| session::fold(&self.files, segment, 0).ok());
-        let secrets = Person { env: &ctx.env }.secrets();
+        let secrets = UserPaths { env: &ctx.env }.secrets();
         let sources = Sources {
             person: &self.person,
             workspace: &self.workspace,

@@ -7,8 +7,8 @@ use crate::host::pod::start::{command_env, command_limits};
 use crate::host::worktree::{Worktree, end_of};
 use crate::protocol::Refusal;
 use crate::sandbox::{
-    Around, Command, CommandView, Isolation, Need, Outcome, Person, PodWorld, Sandbox, StartGroup,
-    repository_of,
+    Command, CommandView, Isolation, Need, Outcome, PodWorld, Sandbox, StartGroup, UserPaths,
+    ViewInputs, repository_of,
 };
 use crate::scope::{Permission, Rule, Scope};
 use std::fs;
@@ -349,8 +349,8 @@ impl Git<'_> {
         let Rights { writes, needs, only_reads, checks_out } = rights;
         let writes = writes.into_iter().map(|path| Rule::new(path, Permission::Write));
         let scope = Scope::new(writes.collect());
-        let around = Around::new(&scope, Person { env: &env });
-        let view = CommandView::new(&Around { own: &own, needs, limits, ..around });
+        let around = ViewInputs::new(&scope, UserPaths { env: &env });
+        let view = CommandView::new(&ViewInputs { own: &own, needs, limits, ..around });
         let checks_out = checks_out.then(|| self.tree.path.clone());
         let view = Some(CommandView { in_background: only_reads, checks_out, ..view });
         let env = self.environment(env)?;

@@ -204,10 +204,10 @@ async fn a_helper_that_waits_ends_with_its_host() {
 async fn stages_are_used_for_no_command_that_has_others() {
     let Some(cell) = in_a_world(Cell::with(&[Need::Network])) else { return };
     let ctx = &cell.bench.ctx;
-    let person = yoi::sandbox::Person { env: &ctx.env };
+    let person = yoi::sandbox::UserPaths { env: &ctx.env };
     let (private, isolation) = (Some(ctx.private.as_path()), Isolation::Namespaces);
-    let around = yoi::sandbox::Around::new(&ctx.scope, person);
-    let around = yoi::sandbox::Around { needs: &cell.needs, private, isolation, ..around };
+    let around = yoi::sandbox::ViewInputs::new(&ctx.scope, person);
+    let around = yoi::sandbox::ViewInputs { needs: &cell.needs, private, isolation, ..around };
     let view = CommandView::new(&around);
     let order = json!({"program": ":", "cwd": ctx.cwd, "env": {}, "nofile": null, "view": view});
     let mut helper = Command::new(&ctx.helper)

@@ -9,8 +9,8 @@ use std::time::Duration;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use yoi::sandbox::{
-    Around, Command, CommandLimits, CommandView, Confinement, Ended, Isolation, Need, Outcome,
-    Person, Sandbox, SandboxError, StartGroup,
+    Command, CommandLimits, CommandView, Confinement, Ended, Isolation, Need, Outcome, Sandbox,
+    SandboxError, StartGroup, UserPaths, ViewInputs,
 };
 
 pub struct Cell {
@@ -130,14 +130,14 @@ impl Cell {
     /// Runs a command that may fail to start.
     pub async fn try_run(&self, program: &str) -> Result<Did, SandboxError> {
         let ctx = &self.bench.ctx;
-        let person = Person { env: &ctx.env };
+        let person = UserPaths { env: &ctx.env };
         let (scope, given, own, others) = (&ctx.scope, &ctx.given, &ctx.own, &ctx.others);
         let needs = &self.needs;
         let (isolation, limits) = (self.isolation, self.limits);
         let outputs = Some(ctx.outputs.as_path());
         let private = Some(ctx.private.as_path());
         let (outside, names) = (self.outside.as_slice(), [].as_slice());
-        let around = Around {
+        let around = ViewInputs {
             scope,
             given,
             person,

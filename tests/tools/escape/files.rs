@@ -257,7 +257,7 @@ async fn tokens_of_tools_are_unreadable_landlock_1() {
         fs::write(&path, "token").unwrap();
         let did = cell.run(&format!("cat ~/{file}")).await;
         assert!(!did.text.contains("token\n") && did.text != "token", "{file}: {}", did.text);
-        let output = yoi::sandbox::Person { env: &cell.bench.ctx.env }.secret(&path);
+        let output = yoi::sandbox::UserPaths { env: &cell.bench.ctx.env }.secret(&path);
         assert!(output.is_some(), "{file}");
     }
 }

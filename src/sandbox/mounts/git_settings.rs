@@ -1,0 +1,153 @@
+//! The person's settings of git as a command sees them: who commits and how, without settings that
+//! give access to other systems.
+
+use crate::sandbox::access::env::{holds_password, names_secret};
+use crate::sandbox::git::config_file::{self, Setting};
+use std::path::{Path, PathBuf};
+
+/// Sections that are copied. Sections about signing, connections, sending and passwords are not.
+const SHOWN: &[&str] = &[
+    "advice",
+    "alias",
+    "apply",
+    "blame",
+    "branch",
+    "checkout",
+    "color",
+    "column",
+    "commit",
+    "core",
+    "diff",
+    "feature",
+    "fetch",
+    "filter",
+    "format",
+    "grep",
+    "i18n",
+    "include",
+    "includeif",
+    "index",
+    "init",
+    "interactive",
+    "log",
+    "merge",
+    "pager",
+    "protocol",
+    "pull",
+    "push",
+    "rebase",
+    "rerere",
+    "safe",
+    "stash",
+    "status",
+    "submodule",
+    "tag",
+    "url",
+    "user",
+    "versionsort",
+    "worktree",
+];
+/// Settings of these sections that are omitted: programs of the person, and keys that a command
+/// does not have.
+const LEFT_OUT: &[&str] =
+    &["askpass", "fsmonitor", "gitproxy", "gpgsign", "hookspath", "sshcommand"];
+
+/// A configuration file with only the allowed settings, and the files that it includes.
+pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
+    let mut settings = config_file::parse(text);
+    settings.iter_mut().for_each(explain);
+    settings.retain(is_shown);
+    let paths = settings
+        .iter()
+        .filter(|setting| setting.section.starts_with("include") && setting.name == "path");
+    let included = paths.filter_map(|setting| Some(place(file, home, setting.value.as_ref()?)));
+    let included = included.collect();
+    (config_file::text_of(&settings), included)
+}
+
+/// Replaces an alias that starts another program than git, whose line can contain a password in any form, by one that
+/// says so.
+fn explain(setting: &mut Setting) {
+    let Setting { section, name, value, .. } = setting;
+    let line = value.as_deref().unwrap_or_default();
+    let of_git = line.strip_prefix('!').is_some_and(|line| line.trim_start().starts_with("git "));
+    if section == "alias"
+        && line.starts_with('!')
+        && (!of_git || line.contains('@') || holds_password(line))
+    {
+        *value = Some(format!(
+            "!echo 'the alias {name} of your settings starts a program, so commands of a Pod do not get it' >&2; exit 1"
+        ));
+    }
+}
+
+/// Whether a command may see a setting.
+fn is_shown(setting: &Setting) -> bool {
+    let Setting { section, subsection, name, value } = setting;
+    let value = value.as_deref().unwrap_or_default();
+    // A command line of the person can contain a password in any form.
+    let command = section == "filter" && value.contains([':', '@']);
+    SHOWN.contains(&&**section)
+        && !LEFT_OUT.contains(&&**name)
+        && !command
+        && !names_secret(name)
+        && ![Some(value), subsection.as_deref()].into_iter().flatten().any(holds_password)
+}
+
+/// Resolves the path of an included file.
+fn place(file: &Path, home: &Path, value: &str) -> PathBuf {
+    let path = match value.strip_prefix("~/") {
+        Some(below) => home.join(below),
+        None => file.parent().unwrap_or(file).join(value),
+    };
+    crate::files::without_parents(&path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_commits_is_shown_and_passwords_and_their_helpers_are_not() {
+        let text = "[user]\n\tname = A\n\temail = a@b\n[credential]\n\thelper = store\n\
+                    [credential \"https://x\"]\n\thelper = !gh\n[core]\n\teditor = vi\n\
+                    \tsshCommand = ssh -i ~/.ssh/key\n\thooksPath = ~/hooks\n\
+                    [http]\n\textraHeader = Authorization: token\n\
+                    [url \"https://me:token@host/\"]\n\tinsteadOf = https://host/\n\
+                    [url \"https://mirror/\"]\n\tinsteadOf = https://slow/\n\
+                    [commit]\n\tgpgSign = true\n\ttemplate = a \\\n  b\n\
+                    [includeIf \"gitdir:~/work/\"]\n\tpath = ~/work.conf\n[include]\n path=more\n";
+        let (kept, included) = shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
+        let expected = "[user]\n\tname = \"A\"\n\temail = \"a@b\"\n[core]\n\teditor = \"vi\"\n\
+                        [url \"https://mirror/\"]\n\tinsteadof = \"https://slow/\"\n\
+                        [commit]\n\ttemplate = \"a   b\"\n\
+                        [includeif \"gitdir:~/work/\"]\n\tpath = \"~/work.conf\"\n\
+                        [include]\n\tpath = \"more\"\n";
+        assert_eq!(kept, expected);
+        assert_eq!(included, [PathBuf::from("/h/work.conf"), PathBuf::from("/h/more")]);
+    }
+
+    #[test]
+    fn no_spelling_of_a_password_in_the_settings_is_shown() {
+        let text = "[user]\n\ttoken = SECRET0\n\tname = A\n\
+                    [alias]\n\tco = checkout\n\tlast = !git log -1\n\ttok = !git push https://SECRET8@h/x\n\tup = push \\\n  https://me:SECRET1@host/x\n\
+                    \tapi = !curl -H 'Authorization: Bearer SECRET2'\n\
+                    [filter \"x\"]\n\tclean = curl -u me:SECRET3\n\tsmudge = x --token=SECRET4\n\
+                    [filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\
+                    [url \"me:SECRET5@host:\"]\n\tinsteadOf = x:\n\
+                    [url \"git@github.com:\"]\n\tinsteadOf = gh:\n\
+                    [submodule \"m\"]\n\turl = https://h/x?private_token=SECRET7\n";
+        let (kept, _) = shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
+        assert!(!kept.contains("SECRET"), "{kept}");
+        for line in [
+            "name = \"A\"",
+            "co = \"checkout\"",
+            "last = \"!git log -1\"",
+            "api = \"!echo 'the alias api",
+            "git-lfs clean",
+            "git@github.com:",
+        ] {
+            assert!(kept.contains(line), "{line}: {kept}");
+        }
+    }
+}
