@@ -425,6 +425,16 @@ const NO_NETWORK: [&str; 11] = [
     "EAI_AGAIN",
     "ENOTFOUND",
 ];
+/// Error texts of a change of mode, owner or group, and words of programs that make one.
+const REFUSED: [&str; 2] = ["Operation not permitted", "Invalid argument"];
+const OWNERS_AND_MODES: [&str; 6] = [
+    "changing group",
+    "changing ownership",
+    "chmod",
+    "permissions",
+    "temporary file",
+    "writable by group",
+];
 /// Error texts of programs that lack a token or a key.
 const NO_CREDENTIAL: [&str; 7] = [
     "Permission denied (publickey",
@@ -463,6 +473,12 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need], run: 
         lines.push(hint(&ctx.scope, needs, run));
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
+    }
+    if failed && says(&REFUSED) && says(&OWNERS_AND_MODES) {
+        lines.push(format!(
+            "[commands set no set-user-ID and no set-group-ID bit, as core.sharedRepository of git wants, and give no file \
+             another owner or another group than your first one; {run} with needs does not change that]"
+        ));
     }
     lines.extend(left_by_git(content));
     let keeps_settings = !needs.contains(&Need::Git) && says(&SETTINGS_REFUSED);

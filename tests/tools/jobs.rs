@@ -99,6 +99,21 @@ const JOBS: &[Job] = &[
     job("a conflict and its resolution", REPOSITORY, &["git checkout -qb b && echo b > a && git commit -qam b && git checkout -q main && echo c > a && git commit -qam c; git merge -q b; echo d > a; git add a; git commit -qm d; git log --format=%s -1"]),
     job("commit with the person's hook", "git init -q && printf '#!/bin/sh\\necho hook ran\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit", &["echo a > a && git add a && git commit -qm a"]),
     job("a worktree of the person's repository", REPOSITORY, &["git worktree add -q -b n t 2>&1 && cd t && git commit -q --allow-empty -m n && git last", "git worktree list | wc -l && cd t && git st"]),
+    job(
+        "a partial clone of the Pod",
+        "git init -q up && cd up && git config uploadpack.allowFilter true && \
+         for n in 1 2 3; do echo $n > f; git add f; git commit -qm $n; done",
+        &["git clone -q --filter=blob:none file://$PWD/up w", "cd w && git checkout -q HEAD~2 && cat f && git log -p --format=%s | head -5"],
+    ),
+    job(
+        "hooks, a template and ignored files of the person's settings",
+        "mkdir ~/.githooks && printf '#!/bin/sh\necho global hook\n' > ~/.githooks/pre-commit && chmod +x ~/.githooks/pre-commit && \
+         git config --global core.hooksPath '~/.githooks' && echo subject > ~/.message && \
+         git config --global commit.template ~/.message && echo '*.out' > ~/ignored && \
+         git config --global core.excludesFile ~/ignored && git init -q",
+        &["touch a.out && git st; git commit --allow-empty -m x; git commit --allow-empty 2>&1; git last"],
+    ),
+    job("a repository without hooks", "git init -q --template= && git commit -q --allow-empty -m x", &["git st; echo a > a; git add a; git commit -qm a && git last"]),
     job("bisect", "git init -q; for n in 1 2 3 4; do echo $n > $n; git add .; git commit -qm $n; done", &["git bisect start -q HEAD HEAD~3 >/dev/null && git bisect run sh -c '! test -e 3' | grep 'first bad' && git bisect reset -q"]),
     job("a linked worktree as workspace", "git init -q ../outside/m && cd ../outside/m && git commit -q --allow-empty -m x && git worktree add -q ../../ws -b n", &["git st && echo a > a && git add a && git commit -qm a && git last && git branch && git log --oneline | wc -l", "git checkout -q -b k && git merge -q n && git tag t && git pack-refs --all && git status -s"]),
     job("a submodule as workspace", "git init -q ../outside/s && git -C ../outside/s commit -q --allow-empty -m x && cd .. && rmdir ws && git init -q && git submodule --quiet add ./outside/s ws", &["git st && echo a > a && git add a && git commit -qm a && git last"]),

@@ -168,6 +168,11 @@ impl<'a> UserPaths<'a> {
         self.var("HOME").filter(|home| home.parent().is_some())
     }
 
+    /// The directory for sockets and locks of programs that run.
+    pub fn runtime_dir(&self) -> Option<&'a Path> {
+        self.var("XDG_RUNTIME_DIR")
+    }
+
     /// The paths that toolchains read, at their usual places below the home directory.
     pub fn readable(&self) -> Vec<PathBuf> {
         self.usual(|row| row.read)

@@ -81,8 +81,8 @@ impl OwnRepositories {
 }
 
 /// The settings, without the name of a remote, a branch or a submodule, that name no program and no other file. git
-/// writes most of them itself (`init`, `clone`, `submodule add`, `remote add`, `branch -u`).
-const HARMLESS: [&str; 47] = [
+/// writes most of them itself (`init`, `clone`, also of a part, `submodule add`, `remote add`, `branch -u`).
+const HARMLESS: [&str; 54] = [
     "advice.detachedhead",
     "branch.description",
     "branch.merge",
@@ -93,6 +93,7 @@ const HARMLESS: [&str; 47] = [
     "commit.gpgsign",
     "core.autocrlf",
     "core.bare",
+    "core.commitgraph",
     "core.eol",
     "core.filemode",
     "core.ignorecase",
@@ -102,25 +103,31 @@ const HARMLESS: [&str; 47] = [
     "core.quotepath",
     "core.repositoryformatversion",
     "core.safecrlf",
-    "core.symlinks",
     "core.sparsecheckout",
     "core.sparsecheckoutcone",
+    "core.symlinks",
     "core.worktree",
     "extensions.compatobjectformat",
     "extensions.objectformat",
+    "extensions.partialclone",
     "extensions.refstorage",
     "extensions.relativeworktrees",
     "extensions.worktreeconfig",
     "fetch.prune",
+    "gc.auto",
     "index.sparse",
     "init.defaultbranch",
     "lfs.repositoryformatversion",
+    "maintenance.auto",
+    "maintenance.strategy",
     "merge.conflictstyle",
     "pull.ff",
     "pull.rebase",
     "push.autosetupremote",
     "push.default",
     "remote.fetch",
+    "remote.partialclonefilter",
+    "remote.promisor",
     "remote.pushurl",
     "remote.tagopt",
     "remote.url",
@@ -134,6 +141,9 @@ const HARMLESS: [&str; 47] = [
 /// Those of them that are addresses of other repositories.
 const ADDRESSES: [&str; 5] =
     ["branch.pushremote", "branch.remote", "remote.pushurl", "remote.url", "submodule.url"];
+/// With these git asks the remote for missing objects at any moment, so only a remote on this machine may have them: the address of
+/// another one could carry data out.
+const FETCHES: [&str; 2] = ["remote.partialclonefilter", "remote.promisor"];
 /// The largest configuration that is read, in bytes.
 const CONFIG: u64 = 256 * 1024;
 /// The files of a repository with its settings.
@@ -195,13 +205,14 @@ impl Repositories<'_> {
             HARMLESS.contains(&&*key)
                 && (key != "core.worktree" || self.is_inside(dir, setting))
                 && !(ADDRESSES.contains(&&*key) && starts_program(setting))
+                && (!FETCHES.contains(&&*key) || is_local(&settings, setting))
         };
         let bad: Vec<String> =
             settings.iter().filter(|setting| !is_well(setting)).map(key).collect();
         if bad.is_empty() {
             return None;
         }
-        let good: Vec<Setting> = settings.into_iter().filter(is_well).collect();
+        let good: Vec<Setting> = settings.iter().filter(|s| is_well(s)).cloned().collect();
         let names = bad.iter().take(MOST).map(|key| SafeText::brief(key, SHOWN).into_string());
         let names = names.collect::<Vec<_>>().join(", ");
         fault(format!("sets {names}"), Some(config_file::bytes_of(&good)))
@@ -232,9 +243,20 @@ pub fn only_adds_harmless(before: &[u8], after: &[u8]) -> bool {
     let counts = |setting: &&Setting| {
         let key = key(setting);
         let of_known = setting.section == "remote" && remotes.contains(&setting.subsection);
-        !HARMLESS.contains(&&*key) || key == "core.worktree" || of_known
+        let is_harmless = HARMLESS.contains(&&*key) && !FETCHES.contains(&&*key);
+        !is_harmless || key == "core.worktree" || of_known
     };
     before.iter().filter(counts).eq(after.iter().filter(counts))
+}
+
+/// Whether the remote of a setting has addresses on this machine alone.
+fn is_local(settings: &[Setting], own: &Setting) -> bool {
+    let is_its = |s: &&Setting| s.section == "remote" && s.subsection == own.subsection;
+    let urls = settings.iter().filter(is_its).filter(|s| s.name == "url");
+    let is_path = |url: &str| url.starts_with('/') || url.starts_with("file:///");
+    let mut local = urls.map(|url| url.value.as_deref().is_some_and(is_path)).peekable();
+    // Without an address the name of the remote is one.
+    local.peek().is_some() && local.all(|is_path| is_path)
 }
 
 /// Whether an address names a transport that is a program, or an option.

@@ -143,6 +143,8 @@ pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
     found.own = OwnRepositories::kept(view.private.as_ref());
     found.area = area;
     leave_out_own(&mut found, &writes);
+    // Before their state is recorded.
+    found.dirs.keys().filter(|dir| writes(dir)).for_each(|dir| make_hooks(dir));
     found.named = named_paths::by_all(&found.dirs, view.home.as_deref());
     found.projects = projects(view, &found);
     found
@@ -180,7 +182,6 @@ pub fn holes(view: &CommandView, found: &Found) -> Vec<Hole> {
     let grants = view.grants_by_path();
     let written: Vec<&PathBuf> =
         dirs.keys().filter(|dir| grants.level(dir) == Level::Write).collect();
-    written.iter().for_each(|dir| make_hooks(dir));
     let parts = dirs.keys().flat_map(|dir| obeyed_in(dir));
     let named = parts.chain(named.iter().cloned()).filter(|path| path.exists());
     let shut = named.chain(pointers.keys().chain(closed).cloned());

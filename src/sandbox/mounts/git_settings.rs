@@ -49,11 +49,27 @@ const SHOWN: &[&str] = &[
 ];
 /// Settings of these sections that are omitted: programs of the person, and keys that a command
 /// does not have.
-const LEFT_OUT: &[&str] =
-    &["askpass", "fsmonitor", "gitproxy", "gpgsign", "hookspath", "sshcommand"];
+const LEFT_OUT: &[&str] = &["askpass", "fsmonitor", "gitproxy", "gpgsign", "sshcommand"];
+/// Settings with the path of something that git reads or runs.
+const PATHS: [(&str, &str); 5] = [
+    ("commit", "template"),
+    ("core", "attributesfile"),
+    ("core", "excludesfile"),
+    ("core", "hookspath"),
+    ("init", "templatedir"),
+];
 
-/// A configuration file with only the allowed settings, and the files that it includes.
-pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
+/// The settings of a file that a command sees.
+pub struct Shown {
+    pub text: String,
+    /// The files that it includes.
+    pub included: Vec<PathBuf>,
+    /// What else git reads or runs there. A path that is relative to a repository is none.
+    pub named: Vec<PathBuf>,
+}
+
+/// A configuration file with only the allowed settings.
+pub fn shown(file: &Path, home: &Path, text: &str) -> Shown {
     let mut settings = config_file::parse(text);
     settings.iter_mut().for_each(explain);
     settings.retain(is_shown);
@@ -61,8 +77,14 @@ pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
         .iter()
         .filter(|setting| setting.section.starts_with("include") && setting.name == "path");
     let included = paths.filter_map(|setting| Some(place(file, home, setting.value.as_ref()?)));
-    let included = included.collect();
-    (config_file::text_of(&settings), included)
+    let named = settings.iter().filter(|s| PATHS.contains(&(&s.section, &s.name)));
+    let named = named.filter_map(|setting| setting.value.as_ref());
+    let named = named.filter(|value| value.starts_with(['/', '~']));
+    Shown {
+        text: config_file::text_of(&settings),
+        included: included.collect(),
+        named: named.map(|value| place(file, home, value)).collect(),
+    }
 }
 
 /// Replaces an alias that starts another program than git, whose line can contain a password in any form, by one that
@@ -117,14 +139,20 @@ mod tests {
                     [url \"https://mirror/\"]\n\tinsteadOf = https://slow/\n\
                     [commit]\n\tgpgSign = true\n\ttemplate = a \\\n  b\n\
                     [includeIf \"gitdir:~/work/\"]\n\tpath = ~/work.conf\n[include]\n path=more\n";
-        let (kept, included) = shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
-        let expected = "[user]\n\tname = \"A\"\n\temail = \"a@b\"\n[core]\n\teditor = \"vi\"\n\
+        let Shown { text: kept, included, named } =
+            shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
+        let expected = "[user]\n\tname = \"A\"\n\temail = \"a@b\"\n[core]\n\teditor = \"vi\"\n\thookspath = \"~/hooks\"\n\
                         [url \"https://mirror/\"]\n\tinsteadof = \"https://slow/\"\n\
                         [commit]\n\ttemplate = \"a   b\"\n\
                         [includeif \"gitdir:~/work/\"]\n\tpath = \"~/work.conf\"\n\
                         [include]\n\tpath = \"more\"\n";
         assert_eq!(kept, expected);
         assert_eq!(included, [PathBuf::from("/h/work.conf"), PathBuf::from("/h/more")]);
+        assert_eq!(
+            named,
+            [PathBuf::from("/h/hooks")],
+            "a template beside the repository is not known"
+        );
     }
 
     #[test]
@@ -137,7 +165,7 @@ mod tests {
                     [url \"me:SECRET5@host:\"]\n\tinsteadOf = x:\n\
                     [url \"git@github.com:\"]\n\tinsteadOf = gh:\n\
                     [submodule \"m\"]\n\turl = https://h/x?private_token=SECRET7\n";
-        let (kept, _) = shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
+        let kept = shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text).text;
         assert!(!kept.contains("SECRET"), "{kept}");
         for line in [
             "name = \"A\"",

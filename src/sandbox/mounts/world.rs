@@ -7,7 +7,7 @@ use crate::sandbox::access::path_json::AnyPath;
 use crate::sandbox::access::places::{UserPaths, of_the_system};
 use crate::sandbox::access::pod_storage::PodStorage;
 use crate::sandbox::access::scripts::{self, Copy};
-use crate::sandbox::access::view::{CommandView, Depth, Grant, Hole, Level, Links};
+use crate::sandbox::access::view::{CommandView, Depth, Grant, Hole, Level, Links, Network};
 use crate::sandbox::mounts::git_settings;
 use crate::sandbox::mounts::plan::{self, Kind, PathRule, Right};
 use serde::{Deserialize, Serialize};
@@ -20,9 +20,17 @@ use std::path::{Path, PathBuf};
 /// The directory for temporary files, and the one used when the scope contains `/tmp`.
 const TMP: &str = "/tmp";
 const OWN_TMP: &str = "/own-tmp";
+/// The directory for temporary files that outlast a start of the machine.
+const VAR_TMP: &str = "/var/tmp";
 /// The files of git's settings below the home directory, and the most files that they include.
 const GIT: [&str; 2] = [".gitconfig", ".config/git/config"];
 const INCLUDED: usize = 20;
+/// Where the machine looks names up, and the line for the names of hosts.
+const NAME_SERVICES: &str = "/etc/nsswitch.conf";
+const HOSTS: &str = "hosts:";
+const HOSTS_IN_FILES: &str = "hosts: files";
+/// The size of the directory of a user's programs that run, in MiB: for sockets and locks.
+const RUNTIME_MIB: u32 = 16;
 /// Bytes of one of them.
 const SETTINGS: u64 = 256 * 1024;
 /// The most files of a directory that is granted without its subdirectories.
@@ -134,7 +142,7 @@ impl World {
         for outputs in view.outputs.iter().filter(|path| path.is_dir()) {
             world.parts.insert(outputs.clone(), Part::Bind(Level::Read));
         }
-        world.own_places(view);
+        world.own_places(view, holes, person);
         world.close_home(asked);
         world.files.extend(asked.files.iter().cloned());
         world.follow(asked, person);
@@ -363,7 +371,7 @@ impl World {
     }
 
     /// Adds the private places of every command: `/tmp`, the home directory, `/proc` and `/dev`.
-    fn own_places(&mut self, view: &CommandView) {
+    fn own_places(&mut self, view: &CommandView, holes: &[Hole], person: UserPaths) {
         let limits = &view.limits;
         self.tmp = if self.shows(TMP.as_ref()) { OWN_TMP } else { TMP }.into();
         let kept = self.private.as_ref().map(PodStorage::tmp);
@@ -374,7 +382,17 @@ impl World {
         let home = view.home.clone().map(|home| canonical(&home).unwrap_or(home));
         if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
             self.parts.insert(home.clone(), Part::Memory(limits.home_mib));
-            self.git_settings(&home);
+            let hidden = holes.iter().filter(|hole| hole.level == Level::Hidden);
+            let hidden = hidden.map(|hole| hole.path.clone()).chain(person.secrets());
+            let hidden: Vec<PathBuf> = hidden.collect();
+            self.git_settings(&home, &hidden);
+        }
+        let runtime = person.runtime_dir().filter(|dir| links_on(dir).is_empty());
+        if let Some(dir) = runtime.filter(|dir| !self.holds(dir)) {
+            self.parts.insert(dir.to_owned(), Part::Memory(RUNTIME_MIB));
+        }
+        if view.network == Network::Off {
+            self.ask_no_server();
         }
         let fixed = [
             ("/proc", Part::Processes),
@@ -392,7 +410,11 @@ impl World {
             ("/dev/stdout", "/proc/self/fd/1"),
             ("/dev/stderr", "/proc/self/fd/2"),
             ("/dev/ptmx", "pts/ptmx"),
+            ("/etc/mtab", "/proc/self/mounts"),
         ];
+        if !self.holds(VAR_TMP.as_ref()) {
+            self.links.insert(VAR_TMP.into(), self.tmp.clone());
+        }
         self.links.extend(links.map(|(path, to)| (path.into(), to.into())));
     }
 
@@ -433,7 +455,7 @@ impl World {
     }
 
     /// Adds a copy of the person's settings of git, without passwords and credential helpers.
-    fn git_settings(&mut self, home: &Path) {
+    fn git_settings(&mut self, home: &Path, hidden: &[PathBuf]) {
         let mut open: Vec<PathBuf> = GIT.iter().map(|file| home.join(file)).collect();
         while let Some(file) = open.pop().filter(|_| self.files.len() < INCLUDED) {
             let Ok(real) = canonical(&file) else { continue };
@@ -449,12 +471,36 @@ impl World {
             let found = WorkspaceFiles::of(dir).read(&real, Limit::head(SETTINGS));
             let text = found.map(|found| found.bytes).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
-            let (kept, included) = git_settings::shown(&file, home, &text);
+            let shown = git_settings::shown(&file, home, &text);
             self.parts.remove(&real);
-            self.files.insert(real, kept);
+            self.files.insert(real, shown.text);
             self.follow_path(&file);
-            open.extend(included);
+            open.extend(shown.included);
+            shown.named.iter().for_each(|path| self.show_named(path, home, hidden));
         }
+    }
+
+    /// Adds a file or directory that the person's settings of git name. One that is reached through a link below the home
+    /// directory is left out, because a command may have made the link; so is one with a secret in it.
+    fn show_named(&mut self, path: &Path, home: &Path, hidden: &[PathBuf]) {
+        let is_secret = |secret: &PathBuf| secret.starts_with(path) || path.starts_with(secret);
+        let is_plain = canonical(path).is_ok_and(|real| real == path);
+        if is_plain && !home.starts_with(path) && !hidden.iter().any(is_secret) && !self.holds(path)
+        {
+            self.bind(path, Level::Read);
+        }
+    }
+
+    /// Adds a list of name services that asks no server: without a network programs learn at once that a name is not known.
+    fn ask_no_server(&mut self) {
+        let file = Path::new(NAME_SERVICES);
+        let own = self.parts.get(file) == Some(&Part::Bind(Level::Read));
+        let Some(text) = own.then(|| fs::read_to_string(file).ok()).flatten() else { return };
+        let line =
+            |line: &str| if line.starts_with(HOSTS) { HOSTS_IN_FILES } else { line }.to_owned();
+        self.parts.remove(file);
+        self.files
+            .insert(file.to_owned(), text.lines().map(line).map(|line| line + "\n").collect());
     }
 
     /// Adds the links by which programs reach granted paths.

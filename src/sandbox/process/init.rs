@@ -2,7 +2,9 @@
 //! processes. When it ends, for whatever reason, the kernel kills all processes of the world.
 
 use crate::protocol::LimitMet;
+use crate::sandbox::access::directory;
 use crate::sandbox::access::limits::{CommandLimits, FIRST_TO_DIE};
+use crate::sandbox::access::places::UserPaths;
 use crate::sandbox::access::view::CommandView;
 use crate::sandbox::mounts::build::{self, Missing};
 use crate::sandbox::mounts::world::{Part, World, is_hidden};
@@ -56,22 +58,41 @@ struct Home {
     path: PathBuf,
     /// The names in it that belong to the world.
     own: BTreeSet<OsString>,
+    /// The places of settings and secrets of the person's programs in it, which the world does not show.
+    settings: Vec<PathBuf>,
+    /// The files in it that were made for the command, with their contents.
+    made: Vec<(PathBuf, String)>,
 }
 
 impl Home {
     /// The home directory, if it lies in memory.
-    fn of(world: &World, view: &CommandView) -> Option<Self> {
+    fn of(world: &World, view: &CommandView, person: UserPaths) -> Option<Self> {
         let path = world.home_in_memory(view)?;
-        Some(Self { own: world.names_in(&path), path })
+        let known = person.obeyed().into_iter().chain(person.secrets());
+        let is_shown = |file: &PathBuf| world.holds(file) || world.files.contains_key(file);
+        let settings = known.filter(|file| file.starts_with(&path) && !is_shown(file));
+        let made = world.files.iter().filter(|(file, _)| file.starts_with(&path));
+        let made = made.map(|(file, text)| (file.clone(), text.clone())).collect();
+        Some(Self { own: world.names_in(&path), settings: settings.collect(), made, path })
     }
 
-    /// What a command left there. Files of settings are not named: programs write them on their own.
+    /// What a command left there, and the settings that it changed. Other hidden files are not named: programs write them on
+    /// their own.
     fn lost(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name());
-        let mut lost: Vec<OsString> =
-            names.filter(|name| !is_hidden(name) && !self.own.contains(name)).collect();
+        let names = names.filter(|name| !is_hidden(name) && !self.own.contains(name));
+        let settings = self.settings.iter().filter(|file| file.symlink_metadata().is_ok());
+        // A command may have put anything at their paths.
+        let is_changed = |(file, text): &&(PathBuf, String)| {
+            let now = directory::read(file, text.len() as u64);
+            file.symlink_metadata().is_ok() && now.as_deref() != Some(text.as_bytes())
+        };
+        let changed = self.made.iter().filter(is_changed).map(|(file, _)| file);
+        let inside = settings.chain(changed).filter_map(|file| file.strip_prefix(&self.path).ok());
+        let mut lost: Vec<OsString> = names.chain(inside.map(OsString::from)).collect();
         lost.sort_unstable();
+        lost.dedup();
         let more = lost.len().saturating_sub(LOST);
         let names = lost.iter().take(LOST).map(|name| name.to_string_lossy().into_owned());
         names.chain((more > 0).then(|| format!("… ({more} more)"))).collect()
@@ -102,7 +123,7 @@ fn begin() -> Result<(Reaper, Vec<InMemory>, Option<Home>), String> {
     let (leader, confinement) = reaper::become_command(last, &inner)?;
     let reaper = Reaper::watch_world(watchers, leader, confinement);
     let reaper = reaper.with_streams(inner.streams).with_limits(inner.view.limits);
-    let home = Home::of(&world, &inner.view);
+    let home = Home::of(&world, &inner.view, UserPaths { env: &inner.env });
     let places = world.parts.into_iter().filter_map(|(path, part)| match part {
         Part::Memory(mib) => Some((path, mib)),
         _ => None,

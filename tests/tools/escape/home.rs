@@ -105,6 +105,10 @@ async fn nothing_of_a_scope_in_the_home_directory_is_lost_beside_it_without_a_wo
     let did =
         cell.run("echo x > ~/.settings && mkdir -p ~/.config/app && cp notes ~/.config/app/").await;
     assert_eq!((did.well(), did.ended.lost.as_slice()), ("", &[] as &[String]));
+    let settings = "git config --global a.b c && echo x >> ~/.bashrc && mkdir -p ~/.ssh && touch ~/.ssh/known_hosts";
+    let did = cell.run(settings).await;
+    assert_eq!(did.well(), "");
+    assert_eq!(did.ended.lost, [".bashrc", ".gitconfig", ".ssh"]);
     let did = cell.run("cp notes ~/ && mkdir ~/archive && cp notes ~/archive/").await;
     assert_eq!(
         (did.well(), did.ended.lost.as_slice()),

@@ -118,6 +118,16 @@ async fn no_second_name_and_no_address_in_a_repository_of_a_pod_leads_to_a_progr
         let config = fs::read_to_string(cell.path("ws/sub/.git/config")).unwrap();
         assert!(!config.contains(address), "{config}");
     }
+    // git asks such a remote for what is missing, whenever a person looks at the repository.
+    for (address, stays) in [("https://h/?secret", false), ("ssh://h/x", false), ("/srv/x", true)] {
+        let cell = Cell::new();
+        let set = format!(
+            "git -C sub config remote.o.url '{address}'; git -C sub config remote.o.promisor true"
+        );
+        let did = cell.run(&format!("git init -q sub; {set}")).await;
+        let config = fs::read_to_string(cell.path("ws/sub/.git/config")).unwrap();
+        assert_eq!(config.contains("promisor"), stays, "{:?}", did.ended);
+    }
 }
 
 /// A repository may come from several commands, each of which leaves it without a program, or no repository at all.

@@ -95,6 +95,21 @@ async fn a_python_program_finds_its_library_and_a_compiler_its_headers() {
 }
 
 #[tokio::test]
+async fn a_world_has_the_places_that_programs_expect_and_knows_without_a_network_that_a_name_is_unknown()
+ {
+    let mut cell = Cell::new();
+    if !cell.has_world() {
+        return;
+    }
+    cell.env("XDG_RUNTIME_DIR", "/run/user/4711");
+    let places = "f=$(mktemp -p /var/tmp) && rm $f && mkdir $XDG_RUNTIME_DIR/socket && grep -q ' / ' /etc/mtab && \
+                  test -r /sys/devices/system/cpu/online && getent hosts localhost > /dev/null && echo all";
+    assert_eq!(cell.run(places).await.well(), "all\n");
+    let asked = "import socket\ntry: socket.getaddrinfo('nowhere.example', 80)\nexcept socket.gaierror as e: print(e.errno == socket.EAI_NONAME)";
+    assert_eq!(cell.python(asked).await.well(), "True\n");
+}
+
+#[tokio::test]
 async fn a_command_that_found_no_network_names_that_need_alone_also_behind_a_pipe() {
     let mut cell = Cell::new();
     let hint = "[this command had no network; if it needs one, run it with needs: [\"network\"] and a reason]";

@@ -48,12 +48,12 @@ fn deny(cell: &mut Cell, path: &str, permission: Permission) {
 /// Prints every path: `w` if it can be written, `d`, `f`, `l` or `c` for its kind. The content of
 /// system directories is omitted, except for the bench `$R`, which may lie in `/var/tmp`.
 const FIND: &str = "find / \\( -path /proc -o -path '/etc/*' -o -path '/usr/*' -o -path '/opt/*' -o \
-                    -path '/nix/*' -o -path '/gnu/*' -o -path '/snap/*' -o \
+                    -path '/sys/*' -o -path '/nix/*' -o -path '/gnu/*' -o -path '/snap/*' -o \
                     \\( -path '/var/*/*' ! -path '$R' ! -path '$R/*' \\) \\) \
                     -prune -o -links +0 \\( -type l -printf '  %y %p\\n' -o -writable -printf 'w %y %p\\n' \
                     -o -printf '  %y %p\\n' \\)";
 /// Further entries of the root directory, which differ between machines.
-const SYSTEM: [&str; 15] = [
+const SYSTEM: [&str; 16] = [
     "/bin",
     "/sbin",
     "/lib",
@@ -61,6 +61,7 @@ const SYSTEM: [&str; 15] = [
     "/lib64",
     "/libx32",
     "/usr",
+    "/sys",
     "/opt",
     "/nix",
     "/gnu",

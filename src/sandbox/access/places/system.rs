@@ -1,6 +1,6 @@
 //! System directories that every command may read.
 
-/// Programs and libraries.
+/// Programs and libraries, and the processors of the machine.
 pub const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -14,11 +14,13 @@ pub const SYSTEM: &[&str] = &[
     "/gnu",
     "/snap",
     "/run/current-system",
+    "/sys/devices/system",
     "/home/linuxbrew",
     "/var/lib/dpkg",
     "/var/lib/rpm",
     "/var/lib/pacman",
     "/var/cache/fontconfig",
+    "/var/cache/man",
 ];
 
 /// Settings that programs need: users, hosts, certificates, languages, the linker. No other file of
@@ -43,8 +45,10 @@ pub const ETC: &[&str] = &[
     "/etc/gcrypt",
     "/etc/gitattributes",
     "/etc/gitconfig",
+    "/etc/groff",
     "/etc/group",
     "/etc/host.conf",
+    "/etc/hostname",
     "/etc/hosts",
     "/etc/inputrc",
     "/etc/issue",
@@ -55,15 +59,16 @@ pub const ETC: &[&str] = &[
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
-    "/etc/lsb-release",
     "/etc/locale.alias",
     "/etc/locale.conf",
     "/etc/locale.gen",
     "/etc/localtime",
     "/etc/login.defs",
+    "/etc/lsb-release",
     "/etc/machine-id",
     "/etc/magic",
     "/etc/magic.mime",
+    "/etc/man_db.conf",
     "/etc/manpath.config",
     "/etc/maven",
     "/etc/mime.types",
@@ -87,10 +92,13 @@ pub const ETC: &[&str] = &[
     "/etc/redhat-release",
     "/etc/rpc",
     "/etc/rpm",
+    "/etc/screenrc",
     "/etc/services",
     "/etc/sgml",
     "/etc/shells",
     "/etc/skel",
+    "/etc/ssh/ssh_config",
+    "/etc/ssh/ssh_config.d",
     "/etc/ssl",
     "/etc/static",
     "/etc/system-release",
