@@ -9,7 +9,7 @@ use crate::wording::rule::only_for_pods;
 use crate::wording::wait;
 use crate::wording::why::WayOn;
 use yoi::client::family::inbox::waiting;
-use yoi::protocol::{PodInfo, PodName, Question, State};
+use yoi::protocol::{GoesOnBy, PodInfo, PodName, Question, State};
 
 /// From this many columns on there is room for hints and counts.
 const WIDE: u16 = 64;
@@ -424,6 +424,8 @@ impl App {
         };
         let written = !self.composer.is_empty();
         let queued = info.queue.iter().any(|queued| !queued.enters);
+        // A Pod whose run failed is there; one that could not come back is not.
+        let is_live = info.state == State::Failed && info.goes_on_by != Some(GoesOnBy::Restore);
         match (info.state, written) {
             (State::Running | State::NeedsYou, true) if self.runs(info) => vec![
                 Hint::new(send, "steers"),
@@ -454,7 +456,7 @@ impl App {
             (State::Paused, false) => {
                 vec![Hint::new(send, "continues"), Hint::new(":cancel", "drops the run")]
             }
-            (state, true) if state.can_be_restored() => {
+            (state, true) if state.can_be_restored() && !is_live => {
                 vec![Hint::new(send, "restores and sends")]
             }
             (State::Failed, false) if WayOn::of(info).is_some() => {

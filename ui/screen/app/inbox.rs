@@ -30,6 +30,8 @@ const NO_RULE_ANSWERS: &str = "no rule answers a question";
 
 /// Rows that are scrolled at once.
 const PAGE: isize = 5;
+/// What the card says of an item that ended with its host.
+pub(super) const HOST_ENDED: &str = "the host ended: nothing waits here now";
 /// What is said where no card is left.
 pub(super) const NO_CARD: &str = "nothing needs you";
 /// Why a request is not allowed on a screen too small to show it.
@@ -95,12 +97,14 @@ impl App {
             return self.inbox.rests();
         }
         let has_keys = self.focus == Focus::Inbox;
-        if !has_keys && self.is_less_urgent() {
-            self.choose_item(0);
+        if !has_keys && let Some(at) = self.newly_urgent() {
+            self.choose_item(at);
         }
-        if has_keys && (self.inbox.ended().is_some() || !self.inbox.is_among(&self.items())) {
+        if has_keys && !self.inbox.is_among(&self.items()) {
             return self.inbox.end(self.why_ended());
         }
+        // What a host that ended asked, the next one asks again: the card is drawn anew.
+        self.inbox.goes_on();
         if has_keys && self.items().is_empty() {
             // The person went on from the last one: what comes next has no keys.
             (self.focus, self.inbox.asleep) = (Focus::Composer, false);
@@ -127,7 +131,7 @@ impl App {
     /// Why the item of the card ended, where no decision says so.
     fn why_ended(&self) -> String {
         if self.link != Link::Up {
-            return "the host ended: nothing waits here now".into();
+            return HOST_ENDED.into();
         }
         let Some((pod, matter)) = self.inbox.kept_pod() else {
             return "it does not wait any more".into();
@@ -144,12 +148,13 @@ impl App {
         }
     }
 
-    /// Whether a Pod needs the person, who did not put it off, and the chosen card is about one that does not.
-    fn is_less_urgent(&self) -> bool {
+    /// The place of what came to need the person after the chosen card was drawn, where that card is less urgent.
+    fn newly_urgent(&self) -> Option<usize> {
         let items = self.items();
         let is_due = |item: &Item<'_>| item.needs_person() && item.put_off(&self.family).is_none();
-        items.first().is_some_and(is_due)
-            && !self.inbox.chosen(&items).is_some_and(Item::needs_person)
+        let is_less_urgent = !self.inbox.chosen(&items).is_some_and(Item::needs_person);
+        let is_new = |item: &Item<'_>| is_due(item) && self.inbox.is_new(item);
+        items.iter().position(is_new).filter(|_| is_less_urgent)
     }
 
     /// When the clock of the card shows another time.
@@ -177,8 +182,9 @@ impl App {
     /// one. The current Pod and its draft stay.
     pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
         match self.focus {
-            Focus::Inbox if self.is_less_urgent() => self.choose_item(0),
-            Focus::Inbox => self.choose_item(self.next_place()),
+            Focus::Inbox => {
+                self.choose_item(self.newly_urgent().unwrap_or_else(|| self.next_place()));
+            }
             _ if self.has_card() => {}
             _ => self.choose_item(0),
         }
@@ -381,6 +387,7 @@ impl App {
         };
         let message = Message::plain(&text);
         self.composer.history.add(&message, self.now);
+        self.inbox.keep_typed(Purpose::Message, None);
         self.card_goes_on();
         self.send_to(&pod, message)
     }
@@ -402,10 +409,7 @@ impl App {
         if let Some(step) = digit.checked_sub(1).and_then(|at| self.steps().into_iter().nth(at)) {
             let effects = match step.by {
                 By::Verb(line) => self.open_line(&line),
-                By::Message(text) => {
-                    let prompt = Prompt::new(Purpose::Message, text, &self.sources());
-                    self.open_layer(Layer::Prompt(prompt))
-                }
+                By::Message(text) => self.open_card_line(Purpose::Message, text),
             };
             self.inbox.steps = true;
             return Some(effects);
@@ -415,8 +419,11 @@ impl App {
         let choice = digit.checked_sub(1).and_then(|at| choices.get(at).cloned());
         let effects = self.decision_key(Action::AllowOnce);
         if let Some(Layer::Prompt(mut prompt)) = self.layers.pop() {
-            if prompt.purpose == Purpose::Answer {
-                prompt.input = Input::new(choice.unwrap_or_else(|| c.to_string()));
+            let choice = choice.unwrap_or_else(|| c.to_string());
+            // Words that were typed behind this choice before are there again.
+            let goes_on = prompt.input.text().starts_with(&choice);
+            if prompt.purpose == Purpose::Answer && !goes_on {
+                prompt = Prompt::new(Purpose::Answer, &choice, &self.sources());
             }
             self.layers.put_back(Layer::Prompt(prompt));
         }
@@ -432,7 +439,15 @@ impl App {
             _ => names.collect::<Vec<_>>().join(" "),
         };
         self.decided_by_line = Some(requests);
-        let prompt = Prompt::new(Purpose::Answer, &text, &self.sources());
+        self.open_card_line(Purpose::Answer, &text)
+    }
+
+    /// Opens a line of the card: with `text`, or with what was typed into such a line of this card and not sent.
+    pub(super) fn open_card_line(&mut self, purpose: Purpose, text: &str) -> Vec<Effect> {
+        let mut prompt = Prompt::new(purpose, text, &self.sources());
+        if let Some(typed) = self.inbox.typed(purpose) {
+            prompt.input = Input::new(typed);
+        }
         self.open_layer(Layer::Prompt(prompt))
     }
 
@@ -506,7 +521,7 @@ impl App {
             Action::AllowTree => self.open_rule(requests, RuleScope::Tree),
             Action::Deny => {
                 self.decided_by_line = Some(requests);
-                self.open_prompt(Purpose::Deny)
+                self.open_card_line(Purpose::Deny, "")
             }
             _ => match question {
                 Some(question) => self.open_answer(requests, &question),
@@ -570,6 +585,7 @@ impl App {
         verdict: &Verdict,
     ) -> Vec<Effect> {
         let id = approval.id.as_str();
+        self.inbox.forget_typed(id);
         let is_covered = self.covered.remove(id);
         let ours = self.deciding.contains_key(id);
         let looking = self.is_about(id);

@@ -171,7 +171,11 @@ impl App {
     }
 
     /// Keeps the text of a line that is closed: a verb in the history of lines, a text in that of messages.
+    /// That of a line of a card is there again when such a line of that card is opened.
     pub(super) fn keep_typed(&mut self, prompt: &Prompt) {
+        if prompt.purpose.is_of_card() && (prompt.typed().is_some() || prompt.input.is_empty()) {
+            self.inbox.keep_typed(prompt.purpose, prompt.typed());
+        }
         let Some(text) = prompt.typed().map(str::to_owned) else { return };
         match prompt.purpose {
             Purpose::Verb => self.remember_line(&text),

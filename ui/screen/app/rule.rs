@@ -29,8 +29,7 @@ impl App {
     ) -> Vec<Effect> {
         let text = requests.rule.to_string();
         self.decided_by_line = Some(ChosenRequests { rule_scope, ..requests });
-        let prompt = Prompt::new(Purpose::Rule, &text, &self.sources());
-        self.open_layer(Layer::Prompt(prompt))
+        self.open_card_line(Purpose::Rule, &text)
     }
 
     /// The line of a rule on top that can still decide.

@@ -1,14 +1,17 @@
 //! Decisions that have no effect: while there is no host, and once another screen has decided. The line of a decision stays open and says that nothing is decided; after the
 //! next start of the host a notice names the decisions that the host did not take.
 
+use crate::screen::app::inbox::HOST_ENDED;
 use crate::screen::app::{App, Confirm, Effect, Layer, Link, TextFor};
 use crate::screen::notice::Kind;
 use crate::screen::pane::actionbar::Prompt;
 use yoi::protocol::ApprovalRequest;
 
 impl App {
-    /// Closes the confirmations of decisions, because the host ended; the typed text stays.
+    /// Closes the confirmations of decisions, because the host ended. The line of a decision stays with its text, and
+    /// decides nothing any more: its request has to be drawn again.
     pub(super) fn decisions_interrupted(&mut self) {
+        self.decided_by_line = None;
         let deciding = std::mem::take(&mut self.deciding);
         for decision in deciding.values().filter(|decision| decision.asker.is_none()) {
             self.composer.history.keep(&decision.text, self.now);
@@ -25,10 +28,14 @@ impl App {
             return None;
         }
         let text = match self.link {
-            Link::Up if self.decided_by_line.is_none() => {
-                "it was decided elsewhere: nothing is sent ({line back}: back)"
-            }
-            Link::Up => return None,
+            Link::Up if self.decided_by_line.is_some() => return None,
+            Link::Up => match self.inbox.ended() {
+                Some(HOST_ENDED) => "the host is starting: nothing is decided yet",
+                Some(_) => "it was decided elsewhere: nothing is sent ({line back}: back)",
+                None => {
+                    "what it is for was drawn again: nothing is sent ({line back}: back to it, the text is kept)"
+                }
+            },
             Link::Connecting => "the host is starting: nothing is decided yet",
             Link::Ended if self.setup.reconnects => {
                 "the host ended: nothing is decided ({line choose}: start it again, {line back}: back)"

@@ -1,6 +1,7 @@
 //! The inbox: what waits for a person, one item at a time as a card. Its keys decide a request only after it has been on the
 //! screen for a while.
 
+use crate::screen::pane::actionbar::Purpose;
 use yoi::client::family::Matter;
 use yoi::client::family::inbox::Item;
 use yoi::protocol::{ApprovalRequest, PodInfo, PodName};
@@ -44,6 +45,10 @@ pub struct Inbox {
     drawn: Option<u64>,
     /// Until when a key may be one that is held down.
     held: u64,
+    /// The parts of all items that needed the person when the item was chosen.
+    known: Vec<String>,
+    /// What was typed for an item and not sent: for which of its parts, into which line.
+    typed: Vec<(String, Purpose, String)>,
 }
 
 /// An item apart from its family.
@@ -137,6 +142,36 @@ impl Inbox {
         self.ended.as_ref().and(self.kept.as_ref()).map(Kept::item)
     }
 
+    /// The item of the card waits again.
+    pub fn goes_on(&mut self) {
+        self.ended = None;
+    }
+
+    /// Whether this item came to need the person after the chosen one was chosen.
+    pub fn is_new(&self, item: &Item<'_>) -> bool {
+        !item.parts().iter().any(|part| self.known.contains(part))
+    }
+
+    /// Keeps what was typed for the chosen item into a line, in place of what was kept of that line before.
+    pub fn keep_typed(&mut self, purpose: Purpose, text: Option<&str>) {
+        let chosen = &self.chosen;
+        self.typed.retain(|(part, line, _)| *line != purpose || !chosen.contains(part));
+        let kept = chosen.first().zip(text);
+        self.typed.extend(kept.map(|(part, text)| (part.clone(), purpose, text.to_owned())));
+    }
+
+    /// What was typed for the chosen item into such a line, and not sent.
+    pub fn typed(&self, purpose: Purpose) -> Option<&str> {
+        let is_mine = |part: &String| self.chosen.contains(part);
+        let mut typed = self.typed.iter();
+        typed.find(|(part, line, _)| *line == purpose && is_mine(part)).map(|(.., text)| &**text)
+    }
+
+    /// Forgets what was typed for a request that is decided.
+    pub fn forget_typed(&mut self, id: &str) {
+        self.typed.retain(|(part, ..)| part != id);
+    }
+
     /// Notes that its card is not on the screen: the next one has to be drawn before it can be decided.
     pub fn rests(&mut self) {
         (self.focused, self.drawn, self.ended) = (None, None, None);
@@ -150,6 +185,8 @@ impl Inbox {
     /// Chooses the item at a place; beyond the end it is the last. `false` where there is none.
     pub fn choose(&mut self, items: &[Item<'_>], at: usize) -> bool {
         (self.kept, self.ended) = (None, None);
+        let needed = items.iter().filter(|item| item.needs_person());
+        self.known = needed.flat_map(Item::parts).collect();
         self.at = at.min(items.len().saturating_sub(1));
         self.chosen = items.get(self.at).map(Item::parts).unwrap_or_default();
         self.scrolled = 0;

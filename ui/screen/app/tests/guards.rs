@@ -2,6 +2,7 @@
 //! for, offers a verb that it finds in a text, and names the keys that work.
 
 use super::*;
+use yoi::protocol::GoesOnBy;
 
 fn alone(state: State) -> Bench {
     let mut bench = Bench::new(vec![pod("alice", state)]);
@@ -171,7 +172,7 @@ fn restart(bench: &mut Bench, approvals: Vec<yoi::protocol::ApprovalRequest>) {
 }
 
 #[test]
-fn a_host_that_ends_while_a_reason_is_typed_is_said_at_once_and_the_reason_is_sent_to_the_next_one()
+fn a_host_that_ends_while_a_reason_is_typed_is_said_at_once_and_the_next_one_is_asked_on_its_card()
 {
     for (width, height) in [(40, 12), (80, 24)] {
         let mut bench = denying(width, height);
@@ -185,9 +186,75 @@ fn a_host_that_ends_while_a_reason_is_typed_is_said_at_once_and_the_reason_is_se
         assert!(words(&mut bench).contains(starting), "{}", bench.screen());
         assert!(bench.press("enter").is_empty());
         restart(&mut bench, vec![approval("q", "alice", "cargo publish")]);
-        assert!(!words(&mut bench).contains("nothing is decided"));
+        bench.wait(1_000);
+        assert!(calls(&bench.press("enter")).is_empty(), "the card was not read again");
+        let shown = words(&mut bench);
+        assert!(shown.contains("drawn again: nothing is sent"), "{shown}");
+        assert!(!shown.contains("Enter denies"), "{shown}");
+        bench.press("esc");
+        bench.press("D");
+        assert!(bench.app.layers.is_empty(), "the card was not drawn yet");
+        let shown = words(&mut bench);
+        assert!(shown.contains("cargo publish"), "the request is there again: {shown}");
+        bench.confirm("D");
+        let shown = words(&mut bench);
+        assert!(shown.contains("deny, because › too early"), "{shown}");
         assert_eq!(denied(&bench.press("enter")), Some("too early"));
     }
+}
+
+#[test]
+fn a_rule_or_an_answer_needs_the_card_of_the_next_host() {
+    let question = yoi::protocol::ApprovalRequest {
+        question: Some(yoi::protocol::Question::of_model(vec!["total".into(), "sum".into()])),
+        ..approval("q", "alice", "Which name?")
+    };
+    let command = approval("q", "alice", "cargo publish");
+    for (request, key) in [(command.clone(), "A"), (command, "T"), (question, "2")] {
+        let mut bench = alone(State::NeedsYou);
+        let asked = Event::ApprovalRequested { approval: Box::new(request.clone()) };
+        bench.host(Some("alice"), asked);
+        bench.press("ctrl-n");
+        bench.confirm(key);
+        bench.msg(Msg::HostEnded);
+        assert!(matches!(bench.press("enter")[..], [Effect::Reconnect]), "{key}");
+        restart(&mut bench, vec![request.clone()]);
+        bench.wait(1_000);
+        assert!(calls(&bench.confirm("enter")).is_empty(), "{key}: {}", bench.screen());
+        bench.press("esc");
+        assert!(bench.screen().contains(&request.action), "{key}: {}", bench.screen());
+        bench.confirm(key);
+        assert_eq!(calls(&bench.confirm("enter")).len(), 1, "{key}: {}", bench.screen());
+    }
+}
+
+#[test]
+fn a_reason_that_was_left_is_in_the_line_again_and_only_on_its_card() {
+    let mut bench = denying(80, 24);
+    bench.shown(pod("bob", State::NeedsYou));
+    let other = approval("other", "bob", "cargo fetch");
+    bench.host(Some("bob"), Event::ApprovalRequested { approval: Box::new(other) });
+    bench.type_in("too early");
+    let line = |bench: &mut Bench, text: &str| {
+        let shown = bench.screen();
+        let end = format!("deny, because › {text}");
+        assert!(shown.lines().any(|row| row.trim() == end.trim()), "{text}: {shown}");
+    };
+    bench.press("esc");
+    bench.confirm("D");
+    line(&mut bench, "too early");
+    bench.press("esc");
+    bench.press("ctrl-n");
+    bench.confirm("D");
+    line(&mut bench, "");
+    bench.press("esc");
+    bench.press("ctrl-n");
+    bench.confirm("D");
+    line(&mut bench, "too early");
+    bench.press("ctrl-u");
+    bench.press("esc");
+    bench.confirm("D");
+    line(&mut bench, "");
 }
 
 #[test]
@@ -640,6 +707,36 @@ fn a_narrow_card_says_the_reason_and_every_key_of_several_equal_requests() {
     assert!(!bench.screen().contains("Bash  true"), "{}", bench.screen());
     bench.size(120, 40);
     assert!(bench.screen().contains("Bash  true"), "there is room for all: {}", bench.screen());
+}
+
+#[test]
+fn a_card_of_equal_requests_says_for_each_asker_what_differs() {
+    let pods = [pod("scout", State::NeedsYou), pod("tester", State::NeedsYou)];
+    let mut bench = Bench::new(pods.to_vec());
+    bench.size(120, 40);
+    let reads = vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Read)];
+    let first = approval("q", "scout", "true");
+    let second = approval("r", "tester", "true");
+    let second = yoi::protocol::ApprovalRequest { scope: reads, ..second };
+    for request in [first, second] {
+        bench.host(None, Event::ApprovalRequested { approval: Box::new(request) });
+    }
+    bench.press("ctrl-n");
+    let shown = words(&mut bench);
+    assert!(shown.contains("scope scout: write /repo · tester: read /repo"), "{shown}");
+    assert_eq!(shown.matches("fetch what is missing").count(), 1, "{shown}");
+}
+
+#[test]
+fn a_draft_for_a_pod_whose_run_failed_is_sent_without_a_restore() {
+    for (by, does) in [(None, "Enter sends"), (Some(GoesOnBy::Restore), "Enter restores and sends")]
+    {
+        let mut bench = alone(State::Failed);
+        bench.shown(PodInfo { goes_on_by: by, ..pod("alice", State::Failed) });
+        bench.type_in("go on");
+        let screen = bench.screen();
+        assert!(screen.contains(does), "{does}: {screen}");
+    }
 }
 
 #[test]

@@ -371,6 +371,59 @@ fn a_request_comes_before_the_pods_that_failed() {
 }
 
 #[test]
+fn the_loop_goes_past_a_request_that_stays_and_back_to_one_that_came_meanwhile() {
+    let failed = [pod("bench", State::Failed), pod("lint", State::Failed)];
+    let needs = [pod("alice", State::NeedsYou), pod("bob", State::NeedsYou)];
+    let mut bench = Bench::new([needs.to_vec(), failed.to_vec()].concat());
+    let request = |bench: &mut Bench, pod: &str| {
+        let request = yoi::protocol::ApprovalRequest {
+            since: bench.app.now,
+            ..approval(pod, pod, &format!("cargo fetch {pod}"))
+        };
+        bench.host(Some(pod), Event::ApprovalRequested { approval: Box::new(request) });
+    };
+    request(&mut bench, "alice");
+    bench.shown(pod("bob", State::Running));
+    let card = |bench: &mut Bench| {
+        bench.press("ctrl-n");
+        bench.wait(1_000);
+        bench.app.asker_of_card()
+    };
+    for pod in ["alice", "bench", "lint", "alice", "bench"] {
+        assert_eq!(card(&mut bench), pod);
+    }
+    bench.shown(pod("bob", State::NeedsYou));
+    request(&mut bench, "bob");
+    for pod in ["bob", "bench", "lint", "alice", "bob"] {
+        assert_eq!(card(&mut bench), pod);
+    }
+}
+
+#[test]
+fn a_digit_counts_on_a_small_screen_once_the_question_and_its_choices_are_in_view() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
+    bench.size(40, 12);
+    let screen = bench.screen();
+    assert!(screen.contains("2 sum") && !screen.contains("words of your own"), "{screen}");
+    bench.confirm("2");
+    assert!(bench.screen().contains("answer › sum"), "{}", bench.screen());
+}
+
+#[test]
+fn words_behind_a_choice_that_were_left_are_there_again_with_its_digit() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
+    bench.press("2");
+    bench.type_in(" of all");
+    bench.press("esc");
+    for (digit, text) in [("2", "sum of all"), ("1", "total"), ("2", "sum of all")] {
+        bench.confirm(digit);
+        let screen = bench.screen();
+        assert!(screen.contains(&format!("answer › {text}")), "{digit}: {screen}");
+        bench.press("esc");
+    }
+}
+
+#[test]
 fn the_bar_names_the_keys_of_a_line_that_is_typed_and_of_a_list() {
     let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
     let bar = |bench: &mut Bench| bench.screen().lines().last().unwrap_or_default().to_owned();

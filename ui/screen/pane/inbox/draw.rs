@@ -225,7 +225,8 @@ impl View<'_> {
         };
         let Some(approval) = approval else { return Vec::new() };
         let mut lines = self.decided(item, columns);
-        let stated = stated(approval).into_iter();
+        let explained = explained(approval).map(|what| ("wants", what));
+        let stated = explained.into_iter().chain(stated_by_all(item.approvals()));
         let stated = stated.flat_map(|(name, value)| self.fact_rows(name, &value, room));
         let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
         let rule = rule.flat_map(|rule| self.prose(&rule, room));
@@ -334,10 +335,10 @@ impl View<'_> {
 
     /// What is granted beside the action, and to whom.
     fn granted(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
-        let mut facts = match &approval.question {
-            Some(asked) => vec![("wants", question::wants(asked))],
-            None => vec![("needs", spelled(&approval.because))],
-        };
+        let mut facts = Vec::new();
+        if approval.question.is_none() {
+            facts.push(("needs", spelled(&approval.because)));
+        }
         facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease, approval))));
         let command = |path| format!("{}, for this command only", scope::outside(path));
         facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
@@ -414,6 +415,34 @@ fn for_every_pod(approval: &ApprovalRequest) -> Option<String> {
          action = \"allow\""
     );
     (approval.tool == START_SERVER).then(|| spelled(&rule))
+}
+
+/// What a question takes as its answer. It decides nothing.
+fn explained(approval: &ApprovalRequest) -> Option<String> {
+    approval.question.as_ref().map(question::wants)
+}
+
+/// What those who made equal requests say: once where all say the same, else each with its asker.
+fn stated_by_all(approvals: &[&ApprovalRequest]) -> Vec<(&'static str, String)> {
+    let stated = approvals
+        .iter()
+        .flat_map(|one| stated(one).into_iter().map(|(name, value)| (name, one.asker(), value)));
+    let stated: Vec<_> = stated.collect();
+    let mut facts: Vec<(&'static str, String)> = Vec::new();
+    for (name, _, value) in &stated {
+        if facts.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        let of_all: Vec<_> = stated.iter().filter(|(other, ..)| other == name).collect();
+        let is_same = of_all.iter().all(|(.., other)| other == value);
+        let each = of_all.iter().map(|(_, asker, value)| format!("{asker}: {value}"));
+        let said = match is_same && of_all.len() == approvals.len() {
+            true => value.clone(),
+            false => each.collect::<Vec<_>>().join(" · "),
+        };
+        facts.push((*name, said));
+    }
+    facts
 }
 
 /// What the Pod says, and what it may do without a decision.
