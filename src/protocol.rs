@@ -45,8 +45,8 @@ pub use entry::{
     SystemItem, Trigger,
 };
 pub use event::{
-    Alert, AlertLevel, AlertSource, Begun, ErrorCode, Event, Greeting, InFlight, PodStatus,
-    Refusal, RunResult, SettingsMistake, TurnResult,
+    Alert, AlertLevel, AlertSource, Begun, ErrorCode, Event, Greeting, HEAD_CHANGED, InFlight,
+    PodStatus, Refusal, RunResult, SettingsMistake, TurnResult,
 };
 pub use family::{GoesOnBy, LastRun, Lent, PeerEdge, PodInfo, Queued, State, WAITS_TO_WRITE};
 pub use frame::{ClientKind, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};

@@ -689,6 +689,9 @@ pub struct Refusal {
     pub message: String,
 }
 
+/// How a refusal begins because a Pod went on since its messages were listed. Programs compare it.
+pub const HEAD_CHANGED: &str = "session head changed since picker opened";
+
 impl Refusal {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
@@ -702,6 +705,11 @@ impl Refusal {
     /// A run goes on, and the request needs a Pod that rests. Programs compare this text and the next two.
     pub fn already_running() -> Self {
         Self::new(ErrorCode::AlreadyRunning, "Pod is already executing a turn")
+    }
+
+    /// The log of the Pod has more or fewer entries than when it was listed.
+    pub fn head_changed(expected: usize, current: usize) -> Self {
+        Self::invalid(format!("{HEAD_CHANGED} (expected {expected}, current {current})"))
     }
 
     /// No run goes on that the request could end.

@@ -109,6 +109,9 @@ impl Notices {
     }
 
     fn show(&mut self, notice: Notice) {
+        // A sentence that is said again and again stands once in the list.
+        let is_again = |before: &mut Notice| before.text == notice.text;
+        self.past.pop_front_if(is_again);
         self.past.push_front(notice.clone());
         self.past.truncate(KEPT);
         self.current.retain(|before| {
@@ -250,6 +253,19 @@ mod tests {
         notices.expire(6_000);
         assert_eq!((shown(&notices), notices.ends()), ((None, 0), None));
         assert_eq!(notices.past().count(), 1);
+    }
+
+    #[test]
+    fn a_sentence_that_is_said_several_times_in_a_row_stands_once_in_the_list() {
+        let said = said(&[
+            (Kind::Info, "read it again", 1_000),
+            (Kind::Info, "read it again", 60_000),
+            (Kind::Done, "stopped", 70_000),
+            (Kind::Info, "read it again", 80_000),
+        ]);
+        let past: Vec<_> = said.past().map(|notice| (&*notice.text, notice.at)).collect();
+        let all = [("read it again", 80_000), ("stopped", 70_000), ("read it again", 60_000)];
+        assert_eq!(past, all);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::verb::targets::{Meant, Target, meant};
 use crate::verb::{Confirm, End, Known, Next, Reply, Request, Unasked, Why};
-use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, State};
+use yoi::protocol::{Event, HEAD_CHANGED, Method, PodInfo, PodName, Refusal, State};
 
 /// The parts that differ from verb to verb.
 pub trait Each {
@@ -146,6 +146,11 @@ pub fn for_person(refusal: &Refusal, pod: Option<&PodName>) -> Option<String> {
     }
     if *refusal == Refusal::not_paused() {
         return Some(format!("{name} is not paused: a message begins a run"));
+    }
+    if refusal.message.starts_with(HEAD_CHANGED) {
+        return Some(format!(
+            "{name} went on since its messages were listed: nothing was taken back"
+        ));
     }
     let pause = pod.map_or_else(|| ":pause".to_owned(), |pod| format!(":pause {pod}"));
     let running = || format!("{name} is running: {pause} ends its run, or wait for the end");

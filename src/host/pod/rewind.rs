@@ -191,8 +191,5 @@ fn must_be_current(current: usize, expected: usize) -> Result<(), Refusal> {
     if expected == current {
         return Ok(());
     }
-    let text = format!(
-        "session head changed since picker opened (expected {expected}, current {current})"
-    );
-    Err(Refusal::invalid(text))
+    Err(Refusal::head_changed(expected, current))
 }

@@ -8,12 +8,13 @@ use crate::screen::notice::Kind;
 use crate::screen::pick_list::{Choice, ListRow, PickList};
 use crate::verb::dialogue::KeyStep;
 use crate::verb::line::{self, means_marks, of_unseen, read};
+use crate::verb::targets::list;
 use crate::verb::words::first;
 use crate::verb::{
     self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, VerbId, Way,
     WithKeys,
 };
-use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
+use yoi::protocol::{EntryId, Event, Method, PodInfo, PodName, Refusal, SegmentId, State};
 
 /// For how many milliseconds requests may be under way before the action bar says so.
 const UNSAID: u64 = 1_000;
@@ -31,6 +32,31 @@ pub(super) struct RunningVerb {
     /// When they were sent; milliseconds since the Unix epoch.
     sent_at: u64,
     token: RequestToken,
+    /// How the Pods stood that it asked about, when what it asked became known.
+    stood: Vec<Standing>,
+    /// What it asked came from the host, which has to be asked anew where the Pods went on.
+    asked_host: bool,
+    /// The Pods went on since then, and the confirmation says no more than that.
+    is_out_of_date: bool,
+}
+
+/// The run that a Pod has or had last, and where it rests: with another one, what was asked about the Pod is not the same
+/// any more.
+#[derive(Clone, Debug, PartialEq)]
+struct Standing {
+    last_run: Option<EntryId>,
+    /// Since when, and in which segment; `None` while a run is under way.
+    rests: Option<(State, u64, Option<SegmentId>)>,
+}
+
+impl Standing {
+    fn of(info: &PodInfo) -> Self {
+        let runs = matches!(info.state, State::Running | State::NeedsYou | State::Paused);
+        Self {
+            last_run: info.last_result.as_ref().map(|run| run.entry),
+            rests: (!runs).then_some((info.state, info.since, info.segment)),
+        }
+    }
 }
 
 impl RunningVerb {
@@ -87,6 +113,9 @@ impl App {
             results: Vec::new(),
             sent_at: self.now,
             token: self.request_token(),
+            stood: Vec::new(),
+            asked_host: false,
+            is_out_of_date: false,
         })
     }
 
@@ -131,17 +160,31 @@ impl App {
     pub(super) fn verb_replied(&mut self, id: VerbId, reply: Reply) -> Vec<Effect> {
         let Some(mut running) = self.verbs.remove(&id) else { return Vec::new() };
         running.token = self.request_token();
+        if std::mem::take(&mut running.is_out_of_date) {
+            return match read(&running.line, running.way) {
+                Ok(line::Line { dialogue, .. }) => {
+                    running.dialogue = dialogue;
+                    self.advance(running, None)
+                }
+                Err(why) => self.say(Kind::Refused, why),
+            };
+        }
         self.advance(running, Some(reply))
     }
 
     pub(super) fn advance(&mut self, mut running: RunningVerb, last: Option<Reply>) -> Vec<Effect> {
         let with_keys = |text: &str| self.keymap.with_keys(text);
+        let picked = matches!(last, Some(Reply::Picked(_)));
+        running.asked_host = last.is_some();
         match running.dialogue.next(&self.known_to(&running, &with_keys), last) {
             Next::Call(requests) if requests.is_empty() => {
                 self.advance(running, Some(Reply::Results(Vec::new())))
             }
             Next::Call(requests) => self.send_requests(running, requests),
             Next::Confirm(confirm) => {
+                if !picked {
+                    running.stood = self.standings(&confirm.about);
+                }
                 let late = format!("not done: :{} says what it does and asks", running.line);
                 let token = running.token.clone();
                 let id = self.keep(running);
@@ -160,15 +203,31 @@ impl App {
             return;
         };
         let with_keys = |text: &str| self.keymap.with_keys(text);
-        let now = self.verbs.get(id).and_then(|running| {
-            running.dialogue.confirmation_now(&self.known_to(running, &with_keys))
-        });
-        let Some(now) = now.filter(|now| now.question != asked.question) else { return };
+        let (id, Some(running)) = (*id, self.verbs.get(id)) else { return };
+        let standings = self.standings(&asked.about);
+        let went_on = standings != running.stood;
+        let now = running.dialogue.confirmation_now(&self.known_to(running, &with_keys));
+        let is_out_of_date = went_on && running.asked_host && now.is_none();
+        let now = match now {
+            Some(now) if went_on || now.question != asked.question => now,
+            None if is_out_of_date => out_of_date(asked),
+            None if went_on => asked.clone(),
+            Some(_) | None => return,
+        };
+        if let Some(running) = self.verbs.get_mut(&id) {
+            running.stood = standings;
+            running.is_out_of_date |= is_out_of_date;
+        }
         if let Some(Layer::Confirm(Confirm::Verb { confirm, .. })) = self.layers.top_mut() {
             *confirm = now;
             self.layers.changed();
             self.say(Kind::Info, "what this is about has changed: read it again");
         }
+    }
+
+    /// How these Pods stand now.
+    fn standings(&self, pods: &[PodName]) -> Vec<Standing> {
+        pods.iter().filter_map(|pod| self.family.get(pod)).map(Standing::of).collect()
     }
 
     fn known_to<'a>(&'a self, running: &RunningVerb, with_keys: WithKeys<'a>) -> Known<'a> {
@@ -261,7 +320,8 @@ impl App {
         }
     }
 
-    fn pick(&mut self, running: RunningVerb, pick: Pick) -> Vec<Effect> {
+    fn pick(&mut self, mut running: RunningVerb, pick: Pick) -> Vec<Effect> {
+        running.stood = self.standings(pick.about.as_slice());
         let of = pick.about.as_ref().map(|pod| format!(" for {pod}")).unwrap_or_default();
         let late = format!("the list{of} is ready: :{} shows it", running.line);
         let token = running.token.clone();
@@ -352,6 +412,13 @@ impl App {
         self.known(info);
         self.say(Kind::Done, text)
     }
+}
+
+/// In place of a confirmation whose Pods went on: the host knows what it would be about now.
+fn out_of_date(asked: &verb::Confirm) -> verb::Confirm {
+    let pods = list(&asked.about);
+    let question = format!("{pods} went on since this was asked, so nothing is done: begin again?");
+    verb::Confirm { question, enter: "begin again", ..asked.clone() }
 }
 
 fn is_plan(request: &Request) -> bool {

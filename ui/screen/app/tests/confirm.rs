@@ -245,6 +245,79 @@ fn a_confirmation_whose_pods_change_names_what_more_would_be_lost_and_counts_ane
     assert!(bench.screen().contains("with queued messages: old (2)"), "{}", bench.screen());
 }
 
+/// The Pod in this state, after a run of its own ended.
+fn after_another_run(pod: PodInfo) -> PodInfo {
+    PodInfo { last_result: Some(finished()), ..pod }
+}
+
+#[test]
+fn a_confirmation_whose_pods_have_another_run_counts_anew_though_it_reads_the_same() {
+    let pods =
+        || vec![pod("a", State::Running), pod("b", State::Running), pod("z", State::Stopped)];
+    for (line, changed) in [
+        (":cancel a b", after_another_run(pod("a", State::Running))),
+        (":pause a b", after_another_run(pod("a", State::Running))),
+        (":stop a b", after_another_run(pod("a", State::Running))),
+        (":rm z", after_another_run(pod("z", State::Stopped))),
+        (":rm z", PodInfo { since: NOON + 1, ..pod("z", State::Stopped) }),
+    ] {
+        let mut bench = Bench::new(pods());
+        bench.type_in(line);
+        bench.press("enter");
+        bench.wait(1_000);
+        bench.shown(changed);
+        assert!(calls(&bench.press("enter")).is_empty(), "{line}: it is about something else");
+        assert!(!bench.app.layers.is_empty(), "{line}");
+        assert!(!calls(&bench.confirm("enter")).is_empty(), "{line}: {}", bench.screen());
+    }
+    // What a run does is not another run.
+    let mut bench = Bench::new(pods());
+    bench.type_in(":cancel a b");
+    bench.press("enter");
+    bench.wait(1_000);
+    let works =
+        PodInfo { activity: Some("Grep".into()), since: NOON + 9, ..pod("a", State::NeedsYou) };
+    bench.shown(works);
+    assert_eq!(calls(&bench.press("enter")).len(), 2);
+}
+
+#[test]
+fn a_confirmation_of_what_the_host_listed_begins_again_once_its_pod_went_on() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("old", State::Stopped)]);
+    rewind(&mut bench);
+    bench.wait(1_000);
+    bench.shown(after_another_run(pod("alice", State::Idle)));
+    assert!(bench.press("enter").is_empty(), "it was not read");
+    let screen = bench.screen();
+    assert!(screen.contains("alice went on since this was asked, so nothing is done"), "{screen}");
+    let begun = bench.confirm("enter");
+    assert_eq!(calls(&begun), [(Some("alice"), &Method::ListRewindTargets)]);
+    let targets = vec![rewind_target(1, "fix it")];
+    let listed = Event::RewindTargets { head_entries: 14, targets, undo: None, redo: None };
+    answer(&mut bench, begun, listed);
+    assert!(bench.screen().contains("go back to before “fix it”?"), "{}", bench.screen());
+    assert!(matches!(calls(&bench.confirm("enter"))[..], [(_, Method::Rewind { .. })]));
+    // The same where its Pod goes on while the list is open.
+    bench.type_in(":rewind");
+    let asked = bench.press("enter");
+    let targets = vec![rewind_target(1, "fix it")];
+    let listed = Event::RewindTargets { head_entries: 14, targets, undo: None, redo: None };
+    answer(&mut bench, asked, listed);
+    bench.shown(pod("alice", State::Idle));
+    bench.press("enter");
+    assert!(bench.screen().contains("alice went on since this was asked"), "{}", bench.screen());
+}
+
+#[test]
+fn a_rewind_that_comes_too_late_is_refused_in_words_of_the_screen() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    rewind(&mut bench);
+    let asked = asked(bench.confirm("enter"));
+    bench.msg(Msg::Answered(asked[0].clone(), Err(Refusal::head_changed(12, 14))));
+    let said = "the Pod went on since its messages were listed: nothing was taken back";
+    assert_eq!(bench.notice(), said);
+}
+
 #[test]
 fn a_confirmation_that_does_not_fit_is_read_to_its_end_before_a_key_counts() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
