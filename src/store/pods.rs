@@ -49,6 +49,8 @@ pub struct PodRow {
     pub restrictions: Restrictions,
     /// How its last run ended.
     pub last_run: Option<LastRun>,
+    /// What it had cost when a run ended last, in US dollars; `None` where that is unknown.
+    pub cost: Option<f64>,
     /// Whether the Pod is deleted once it has rested long enough.
     pub ephemeral: bool,
 }
@@ -168,6 +170,11 @@ impl Store {
     /// How a Pod's last run ended.
     pub async fn set_last_run(&self, pod: &PodName, run: &LastRun) -> Result<(), StoreError> {
         self.set(pod, "last_run", json(run)).await
+    }
+
+    /// What a Pod has cost so far, in US dollars.
+    pub async fn set_cost(&self, pod: &PodName, cost: Option<f64>) -> Result<(), StoreError> {
+        self.set(pod, "cost", cost).await
     }
 
     async fn set(
@@ -303,6 +310,7 @@ fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
         last: column(row, "last")?,
         restrictions: decoded(row, "gaps")?,
         last_run: last_run(row)?,
+        cost: column(row, "cost")?,
         ephemeral: column(row, "ephemeral")?,
     })
 }

@@ -99,6 +99,7 @@ fn row(data: &Path, session: SessionId) -> Option<PodRow> {
         env: record.env,
         restrictions: Restrictions::default(),
         last_run: None,
+        cost: None,
         // What cannot be known is never deleted by age.
         ephemeral: false,
     })

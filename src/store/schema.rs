@@ -223,6 +223,9 @@ pub const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (pod, number)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    ALTER TABLE pods ADD COLUMN cost REAL;     -- in US dollars, when a run ended last; null: unknown
+",
 ];
 
 /// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a

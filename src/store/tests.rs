@@ -48,6 +48,7 @@ fn pod(text: &str) -> PodRow {
             ..Restrictions::default()
         },
         last_run: None,
+        cost: None,
         ephemeral: false,
     }
 }
@@ -139,6 +140,7 @@ async fn each_setter_changes_its_own_column() {
     store.set_config(&a, &json!({"model": "n"})).await.unwrap();
     store.set_seen(&a, false).await.unwrap();
     store.set_last(&a, None).await.unwrap();
+    store.set_cost(&a, Some(0.25)).await.unwrap();
     let row = store.pod(&a).await.unwrap().unwrap();
     let expected = PodRow {
         segment,
@@ -146,6 +148,7 @@ async fn each_setter_changes_its_own_column() {
         config: json!({"model": "n"}),
         seen: false,
         last: None,
+        cost: Some(0.25),
         session: row.session,
         ..pod("a")
     };

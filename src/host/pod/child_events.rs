@@ -82,7 +82,7 @@ impl Pod {
         }
     }
 
-    /// Stores what a run did, where this entry ends one.
+    /// Stores what a run did and what its Pod has cost, where this entry ends one.
     pub(super) async fn keep_work(&self, end: &Entry) {
         let (Fact::RunCompleted { work, .. } | Fact::RunErrored { work, .. }) = &end.fact else {
             return;
@@ -97,6 +97,9 @@ impl Pod {
         // The log says it as well.
         let stored = self.shared.store.add_run(&self.row.name, &last, &work).await;
         stored.or_log("store what the run did");
+        let cost = self.info.borrow().cost;
+        let stored = self.shared.store.set_cost(&self.row.name, cost).await;
+        stored.or_log("store what the Pod has cost");
     }
 
     /// Stores and publishes how the last run ended.

@@ -115,6 +115,7 @@ pub(crate) fn info(
         deny: row.scope.deny.clone(),
         last_activity: row.last_run.as_ref().map_or(row.since, |run| run.at),
         last_result: row.last_run.clone(),
+        cost: row.cost,
         queue,
         segment: row.segment,
         ephemeral: row.ephemeral,

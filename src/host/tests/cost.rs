@@ -159,3 +159,32 @@ async fn input_that_no_window_holds_is_paid_and_does_not_fill_the_context() {
     assert_eq!((*requests.lock().unwrap(), after.cost), (2, Some(6.0)));
     assert!(after.context_tokens < 200_000, "{}", after.context_tokens);
 }
+
+#[tokio::test]
+async fn the_next_host_knows_what_live_and_stopped_pods_have_cost() {
+    let requests = Arc::new(Mutex::new(0));
+    let shared = requests.clone();
+    let answers = post(move || std::future::ready(summed(&shared)));
+    let url = serve(Router::new().route("/v1/messages", answers)).await;
+    let settings = format!(
+        "[provider.fake]\nwire = 'anthropic'\nbase_url = '{url}'\nkey_env = []\n[models.'fake/one']\n\
+         window = 200_000\nprice = {{ input = 3, output = 15, cache_read = 1, cache_write = 4 }}\n"
+    );
+    let mut bench = Bench::with_settings(&settings).await;
+    let mut pods = Vec::new();
+    for _ in 0..2 {
+        let (cwd, model) = (bench.root.join("w"), Some("fake/one".to_owned()));
+        let new = Method::New(NewPod { cwd, model, ..NewPod::default() });
+        let Ok(Event::Created { info }) = bench.client.call(None, new).await else { panic!() };
+        bench.call(&info.name, Method::say("go")).await.unwrap();
+        assert_eq!(bench.end().await, RunResult::Finished);
+        pods.push(info.name.clone());
+    }
+    let stop = Method::StopPods { tree: false, unless_busy: false, silent: false };
+    bench.call(&pods[1], stop).await.unwrap();
+    let bench = bench.damaged_while_away(|_| {}).await;
+    for pod in pods {
+        let cost = bench.info(&pod).await.cost;
+        assert_eq!(cost, Some(3.0), "{pod}");
+    }
+}

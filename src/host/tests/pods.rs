@@ -116,6 +116,7 @@ fn row(root: &Path, pod: &str, parent: Option<&str>, wanted: Wanted) -> PodRow {
         env: Default::default(),
         restrictions: Default::default(),
         last_run: None,
+        cost: None,
         ephemeral: false,
     }
 }

@@ -46,6 +46,7 @@ impl Plan {
             env: crate::sandbox::short_env(&self.env),
             restrictions: Restrictions::default(),
             last_run: None,
+            cost: None,
             ephemeral: self.ephemeral,
         }
     }

@@ -84,6 +84,7 @@ fn forked(row: &PodRow, name: PodName) -> PodRow {
         seen: true,
         restrictions: Restrictions::default(),
         last_run: None,
+        cost: None,
         ephemeral: false,
         ..row.clone()
     }
