@@ -98,6 +98,7 @@ pub use screens::{Screens, Viewers};
 pub(crate) use servers::note_decision;
 pub use servers::{START_RULE, Servers, TOOLS_RULE, is_about_a_server};
 pub use session_state::SessionState;
+pub(crate) use stream::ASKED;
 pub use turn::{Begun, Turn};
 
 /// The inputs of a run that do not change.

@@ -122,7 +122,7 @@ impl Answer {
 const OVERLOADED: &str = "its provider takes no requests now";
 
 /// The activity of a run before the first part of a reply has arrived.
-const ASKED: &str = "waiting for its model";
+pub(crate) const ASKED: &str = "waiting for its model";
 
 /// The activity of a run while its model sends this.
 fn writes(delta: &Delta) -> Option<&'static str> {

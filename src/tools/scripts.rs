@@ -350,7 +350,12 @@ impl<'a> Search<'a> {
             "popd" => self.dirs.push(self.ctx.cwd.clone()),
             program if program.contains('/') => {
                 let variable = program.split('/').next().is_some_and(|first| first.contains('='));
-                self.script(program, if variable { Named::IfThere } else { Named::Surely });
+                // In a line that cannot be read, an address stands where a program may stand.
+                let is_address = program.contains("://");
+                self.script(
+                    program,
+                    if variable || is_address { Named::IfThere } else { Named::Surely },
+                );
             }
             _ => {}
         }

@@ -14,6 +14,8 @@ use yoi::text::verb_word;
 const OF_LIVE_PODS: [&str; 3] = ["stop", "pause", "cancel"];
 /// The verbs about the selected Pod and another one.
 const OF_OTHER_PODS: [&str; 2] = ["peer", "unpeer"];
+/// The verb that does nothing to a live Pod but for those below it.
+const FIRST_AT_REST: &str = "restore";
 /// The verb that refuses a live Pod.
 const OF_PODS_AT_REST: &str = "rm";
 
@@ -136,6 +138,8 @@ fn arguments(
         all.retain(|one| !rests(&one.text));
     } else if verb.name == OF_PODS_AT_REST {
         all.retain(|one| rests(&one.text) || !is_pod(&one.text));
+    } else if verb.name == FIRST_AT_REST {
+        all.sort_by_key(|one| is_pod(&one.text) && !rests(&one.text));
     } else if OF_OTHER_PODS.contains(&verb.name) {
         let selected = sources.selected.as_deref().map(verb_word);
         all.retain(|one| selected.as_deref() != Some(&one.text));

@@ -332,7 +332,7 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("open bob "), none);
     assert_eq!(texts("pin 3 a"), ["alice"]);
     assert_eq!(texts("send bo"), ["bob"]);
-    assert_eq!(texts("restore "), ["alice", "bob", "old", "@idle"]);
+    assert_eq!(texts("restore "), ["old", "@idle", "alice", "bob"]);
     assert_eq!(texts("send "), ["alice", "bob", "old", "@idle", "proj/a", "'my pi'"]);
     assert_eq!(texts("send proj"), ["proj/a"]);
     assert_eq!(texts("block "), ["proj/a", "'my pi'"]);

@@ -1,5 +1,5 @@
-//! The age of a Pod's state. A Pod that runs or needs a person shows the time elapsed, which ticks; any
-//! other Pod shows since when it has been in its state.
+//! The age of a Pod's state. A Pod that runs or needs a person shows the time elapsed, which ticks; that of any
+//! other Pod is said by the minute.
 
 use crate::wording::duration::{elapsed, elapsed_changes};
 use jiff::Timestamp;
@@ -9,13 +9,10 @@ use yoi::protocol::{PodInfo, State};
 const MINUTE: u64 = 60_000;
 
 /// The age of a Pod's state, at most 6 columns wide; empty for an unknown state.
-pub fn age(info: &PodInfo, now: u64, zone: &TimeZone) -> String {
-    if info.state == State::Unknown {
-        String::new()
-    } else if ticks(info.state) {
-        elapsed(now.saturating_sub(info.since))
-    } else {
-        clock(info.since, now, zone)
+pub fn age(info: &PodInfo, now: u64) -> String {
+    match ticks(info.state) {
+        true => elapsed(now.saturating_sub(info.since)),
+        false => by_minute(info, now),
     }
 }
 
@@ -102,6 +99,15 @@ mod tests {
         assert_eq!(by_minute_changes_at(&info, NOON + MINUTE), Some(NOON + 2 * MINUTE));
         info.state = State::Idle;
         assert_eq!(by_minute_changes_at(&info, NOON), None);
+    }
+
+    #[test]
+    fn a_pod_at_rest_has_an_age_and_no_time_of_day() {
+        let of = |state| {
+            let since = NOON - 90 * MINUTE;
+            age(&PodInfo { since, ..crate::screen::app::tests::pod("alice", state) }, NOON)
+        };
+        assert_eq!([State::Failed, State::Running, State::Unknown].map(of), ["1h", "1h30", ""]);
     }
 
     #[test]

@@ -75,10 +75,21 @@ pub fn of(info: &PodInfo, family: &Family, now: u64, zone: &TimeZone) -> Now {
         State::Idle => idle(info, family),
         State::Failed | State::Damaged => {
             let word = state::of(info.state);
-            Now::reason_or(Role::Error, info.why.as_deref().unwrap_or(word), word)
+            let (asked, failure) = of_provider(info.why.as_deref().unwrap_or(word));
+            Now::reason_or(Role::Error, failure, word).with(" · ", asked)
         }
         State::Stopped | State::Unknown => Now::plain(state::of(info.state)),
     }
+}
+
+/// A failure of a model request, and before it the provider with its address, which is empty for any other failure.
+fn of_provider(why: &str) -> (&str, &str) {
+    let asked = why.find(" at ").filter(|at| !why[..*at].contains(' ')).and_then(|at| {
+        let host = at + " at ".len();
+        let end = host + why[host..].find(' ')?;
+        why[host..end].contains(['.', ':']).then_some(end)
+    });
+    asked.map_or(("", why), |end| (&why[..end], why[end..].trim_start()))
 }
 
 /// The sentence about all Pods below a folded one: `▲1 · 3 running`.
@@ -303,6 +314,17 @@ mod tests {
         let sends = because("a", State::NeedsYou, "nothing was sent: a found a model");
         assert_eq!(as_text(&sends), "nothing was sent: a found a model||needs you|Needs");
         assert_eq!(as_text(&pod("a", State::NeedsYou)), "needs you||needs you|Needs");
+    }
+
+    #[test]
+    fn a_row_says_the_words_of_a_failure_before_the_address_of_the_provider() {
+        let failed = |why: &str| as_text(&because("a", State::Failed, why));
+        let refused = "fake at 127.0.0.1:8080 refused the connection: check that it runs";
+        let said =
+            "refused the connection: check that it runs| · fake at 127.0.0.1:8080|failed|Error";
+        assert_eq!(failed(refused), said);
+        let other = "cannot look at the log: no such file";
+        assert_eq!(failed(other), format!("{other}||failed|Error"));
     }
 
     #[test]

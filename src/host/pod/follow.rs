@@ -10,7 +10,7 @@ use crate::host::pod::{Pod, child_events};
 use crate::protocol::{
     Entry, Event, Fact, GoesOnBy, Item, Refusal, Role, RunOutcome, State, now_ms,
 };
-use crate::run::{End, Interrupt, RunEvent, SessionState};
+use crate::run::{ASKED, End, Interrupt, RunEvent, SessionState};
 use crate::text::SafeText;
 use crate::trace::OrLog as _;
 
@@ -101,6 +101,10 @@ impl Pod {
                 run.ended = Some(entry.clone());
             }
             self.run = entry.run().or(self.run);
+            if child_events::ends_run(&entry.fact) {
+                // What the run waited for is nothing that it did.
+                self.change(|info| drop(info.activity.take_if(|doing| doing == ASKED)));
+            }
             self.keep_work(entry).await;
             match &entry.fact {
                 Fact::UserInput { taken, .. } => {

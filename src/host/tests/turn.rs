@@ -139,7 +139,9 @@ async fn a_file_is_completed_by_the_characters_of_its_path_but_not_an_ignored_or
 async fn a_request_that_failed_is_in_the_log_as_an_error_of_its_run() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("fail")).await.unwrap();
-    let why = bench.is(&pod, State::Failed).await.why.unwrap();
+    let failed = bench.is(&pod, State::Failed).await;
+    let why = failed.why.unwrap();
+    assert_eq!(failed.activity, None, "it does not wait for its model any more");
     let Some(Fact::RunErrored { interrupted: false, message, .. }) = bench.facts(&pod).await.pop()
     else {
         panic!()

@@ -250,6 +250,18 @@ fn a_line_with_more_scripts_than_a_person_can_judge_has_one_without_a_content() 
     assert!(found.len() > MAX_SCRIPTS && found.iter().any(ScriptHash::is_unread));
 }
 
+#[test]
+fn an_address_is_no_script_whatever_its_letters() {
+    let cell = cell();
+    for path in ["x", "ü", "日本"] {
+        let line = format!("curl -s https://api.example.com/{path}");
+        assert!(scripts(&cell, &line).is_empty(), "{line}");
+    }
+    cell.bench.file("https:/api.example.com/ü", "echo 1\n");
+    let found = scripts(&cell, "https://api.example.com/ü");
+    assert_eq!(found.len(), 1, "a file of that name would run");
+}
+
 /// The content is unknown if the command itself creates the script or makes it readable.
 #[test]
 fn a_script_that_cannot_be_read_yet_is_named_without_a_content() {

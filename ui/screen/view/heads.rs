@@ -146,7 +146,7 @@ pub fn of_pod(
     let mut right = pieces(app, info);
     if state == State::Said {
         let sign = app.setup.glyphs.state_sign(info);
-        let text = format!("{} {} {}", sign.shape, sign.word, age(info, app.now, app.zone()));
+        let text = format!("{} {} {}", sign.shape, sign.word, age(info, app.now));
         right.insert(0, Piece::new(text.trim_end(), app.theme.style(sign.role), 1));
     }
     let tail = app.transcript_at(&info.name).and_then(|transcript| below(app, transcript));

@@ -147,10 +147,12 @@ impl Columns {
             columns => columns + 1,
         };
         let least = width(&cells.name).min(MIN_NAME) + reason;
-        let age = if room > least + AGE { AGE + 1 } else { 0 };
+        // A short age needs less than its column.
+        let rest = room.saturating_sub(least).min(AGE + 1);
+        let age = if rest > width(&cells.age) { rest } else { 0 };
         let name = room.saturating_sub(reason + age);
         let style = theme.style(cells.now.role);
-        let since = right(&cells.age, AGE);
+        let since = right(&cells.age, age.saturating_sub(1));
         let mut spans = self.named(cells, name);
         if reason > 0 {
             spans.push(Span::styled(format!(" {}", cut(&text, room)), style));
@@ -260,6 +262,7 @@ mod tests {
     fn a_narrow_row_leaves_out_the_age_and_never_the_shape_or_the_reason() {
         let row = |pane, name: &str| shown(pane, cells(name, 1, network()));
         assert_eq!(row(24, "reviewer-of-all-docs"), "›  ▲ revie…docs network");
+        assert_eq!(shown(26, cells("probe", 3, network())), "›      ▲ probe network 4m");
         assert_eq!(row(30, "reviewer-of-all-docs"), "›  ▲ review…-docs network  4m");
         assert_eq!(row(24, "審査員である人の名前"), "›  ▲ 審査…名前  network");
     }
