@@ -100,15 +100,8 @@ const JOBS: &[Job] = &[
     job("commit with the person's hook", "git init -q && printf '#!/bin/sh\\necho hook ran\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit", &["echo a > a && git add a && git commit -qm a"]),
     job("a worktree of the person's repository", REPOSITORY, &["git worktree add -q -b n t 2>&1 && cd t && git commit -q --allow-empty -m n && git last", "git worktree list | wc -l && cd t && git st"]),
     job(
-        "a partial clone of the Pod",
-        "git init -q up && cd up && git config uploadpack.allowFilter true && \
-         for n in 1 2 3; do echo $n > f; git add f; git commit -qm $n; done",
-        &["git clone -q --filter=blob:none file://$PWD/up w", "cd w && git checkout -q HEAD~2 && cat f && git log -p --format=%s | head -5"],
-    ),
-    job(
-        "hooks, a template and ignored files of the person's settings",
-        "mkdir ~/.githooks && printf '#!/bin/sh\necho global hook\n' > ~/.githooks/pre-commit && chmod +x ~/.githooks/pre-commit && \
-         git config --global core.hooksPath '~/.githooks' && echo subject > ~/.message && \
+        "a template and ignored files of the person's settings",
+        "echo subject > ~/.message && \
          git config --global commit.template ~/.message && echo '*.out' > ~/ignored && \
          git config --global core.excludesFile ~/ignored && git init -q",
         &["touch a.out && git st; git commit --allow-empty -m x; git commit --allow-empty 2>&1; git last"],

@@ -8,6 +8,7 @@ mod system;
 pub use obeyed::is_obeyed_by_name;
 pub use system::{DEVICES, ETC, KERNEL, NAMES, SYSTEM, of_the_system};
 
+use crate::files::without_parents;
 use secrets::{MACHINE_SECRETS, SECRETS, SECRETS_IN};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -170,7 +171,8 @@ impl<'a> UserPaths<'a> {
 
     /// The directory for sockets and locks of programs that run.
     pub fn runtime_dir(&self) -> Option<&'a Path> {
-        self.var("XDG_RUNTIME_DIR")
+        let is_plain = |dir: &&Path| without_parents(dir) == *dir && dir.parent().is_some();
+        self.var("XDG_RUNTIME_DIR").filter(is_plain)
     }
 
     /// The paths that toolchains read, at their usual places below the home directory.

@@ -50,7 +50,7 @@ fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, view: &CommandView) -> 
 
 /// Whether a command of this Pod, of one above it or of another may have put a link there: some scope covers a part of the
 /// path. A scope that only reads may be a part of one that writes.
-fn some_pod_writes(view: &CommandView, path: &Path) -> bool {
+pub fn some_pod_writes(view: &CommandView, path: &Path) -> bool {
     let scope = || view.grants.iter().filter(|own| own.links == Links::Refused);
     let others = view.holes.iter().filter(|hole| hole.why == Why::Others).map(|hole| &hole.path);
     path.ancestors().any(|part| scope().any(|own| own.covers(part)))

@@ -20,9 +20,6 @@ const PERSONAL: [&str; 2] = [".gitconfig", ".config/git/config"];
 
 /// The paths that the configurations of these repositories and of the person name.
 pub fn by_all(dirs: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, home: Option<&Path>) -> Vec<PathBuf> {
-    if dirs.is_empty() {
-        return Vec::new();
-    }
     let mut named = BTreeSet::new();
     for (dir, tops) in dirs {
         // Without a working tree git starts hooks in the repository itself.

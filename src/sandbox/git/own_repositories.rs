@@ -81,8 +81,8 @@ impl OwnRepositories {
 }
 
 /// The settings, without the name of a remote, a branch or a submodule, that name no program and no other file. git
-/// writes most of them itself (`init`, `clone`, also of a part, `submodule add`, `remote add`, `branch -u`).
-const HARMLESS: [&str; 54] = [
+/// writes most of them itself (`init`, `clone`, `submodule add`, `remote add`, `branch -u`).
+const HARMLESS: [&str; 51] = [
     "advice.detachedhead",
     "branch.description",
     "branch.merge",
@@ -109,7 +109,6 @@ const HARMLESS: [&str; 54] = [
     "core.worktree",
     "extensions.compatobjectformat",
     "extensions.objectformat",
-    "extensions.partialclone",
     "extensions.refstorage",
     "extensions.relativeworktrees",
     "extensions.worktreeconfig",
@@ -126,8 +125,6 @@ const HARMLESS: [&str; 54] = [
     "push.autosetupremote",
     "push.default",
     "remote.fetch",
-    "remote.partialclonefilter",
-    "remote.promisor",
     "remote.pushurl",
     "remote.tagopt",
     "remote.url",
@@ -141,9 +138,6 @@ const HARMLESS: [&str; 54] = [
 /// Those of them that are addresses of other repositories.
 const ADDRESSES: [&str; 5] =
     ["branch.pushremote", "branch.remote", "remote.pushurl", "remote.url", "submodule.url"];
-/// With these git asks the remote for missing objects at any moment, so only a remote on this machine may have them: the address of
-/// another one could carry data out.
-const FETCHES: [&str; 2] = ["remote.partialclonefilter", "remote.promisor"];
 /// The largest configuration that is read, in bytes.
 const CONFIG: u64 = 256 * 1024;
 /// The files of a repository with its settings.
@@ -205,7 +199,7 @@ impl Repositories<'_> {
             HARMLESS.contains(&&*key)
                 && (key != "core.worktree" || self.is_inside(dir, setting))
                 && !(ADDRESSES.contains(&&*key) && starts_program(setting))
-                && (!FETCHES.contains(&&*key) || is_local(&settings, setting))
+                && !setting.subsection.as_deref().is_some_and(is_option_or_program)
         };
         let bad: Vec<String> =
             settings.iter().filter(|setting| !is_well(setting)).map(key).collect();
@@ -243,26 +237,20 @@ pub fn only_adds_harmless(before: &[u8], after: &[u8]) -> bool {
     let counts = |setting: &&Setting| {
         let key = key(setting);
         let of_known = setting.section == "remote" && remotes.contains(&setting.subsection);
-        let is_harmless = HARMLESS.contains(&&*key) && !FETCHES.contains(&&*key);
-        !is_harmless || key == "core.worktree" || of_known
+        let is_named = setting.subsection.as_deref().is_some_and(is_option_or_program);
+        !HARMLESS.contains(&&*key) || is_named || key == "core.worktree" || of_known
     };
     before.iter().filter(counts).eq(after.iter().filter(counts))
 }
 
-/// Whether the remote of a setting has addresses on this machine alone.
-fn is_local(settings: &[Setting], own: &Setting) -> bool {
-    let is_its = |s: &&Setting| s.section == "remote" && s.subsection == own.subsection;
-    let urls = settings.iter().filter(is_its).filter(|s| s.name == "url");
-    let is_path = |url: &str| url.starts_with('/') || url.starts_with("file:///");
-    let mut local = urls.map(|url| url.value.as_deref().is_some_and(is_path)).peekable();
-    // Without an address the name of the remote is one.
-    local.peek().is_some() && local.all(|is_path| is_path)
-}
-
 /// Whether an address names a transport that is a program, or an option.
 fn starts_program(setting: &Setting) -> bool {
-    let value = setting.value.as_deref().unwrap_or_default();
-    value.contains("::") || value.starts_with('-')
+    setting.value.as_deref().is_some_and(is_option_or_program)
+}
+
+/// Whether git would take an address, or the name of a remote, for an option or for a transport that is a program.
+fn is_option_or_program(name: &str) -> bool {
+    name.contains("::") || name.starts_with('-')
 }
 
 /// Whether a path is a file without another name, by which another Pod could change it later.

@@ -18,7 +18,7 @@ pub const HOOKS: &str = "hooks";
 /// repository and searches the directories above.
 pub const HELD: [&str; 2] = ["objects", "refs"];
 /// Names in the directory of a repository that are data: git neither executes them nor reads settings from them.
-const DATA: [&str; 35] = [
+const DATA: [&str; 33] = [
     "AUTO_MERGE",
     "COMMIT_EDITMSG",
     "FETCH_HEAD",
@@ -52,8 +52,6 @@ const DATA: [&str; 35] = [
     "sequencer",
     "shallow",
     "worktrees",
-    "git-crypt",
-    "svn",
 ];
 /// The same by the ends and the beginnings of names.
 const DATA_ENDS: [&str; 2] = [".lock", "_HEAD"];

@@ -49,41 +49,43 @@ const SHOWN: &[&str] = &[
 ];
 /// Settings of these sections that are omitted: programs of the person, and keys that a command
 /// does not have.
-const LEFT_OUT: &[&str] = &["askpass", "fsmonitor", "gitproxy", "gpgsign", "sshcommand"];
-/// Settings with the path of something that git reads or runs.
-const PATHS: [(&str, &str); 5] = [
-    ("commit", "template"),
-    ("core", "attributesfile"),
-    ("core", "excludesfile"),
-    ("core", "hookspath"),
-    ("init", "templatedir"),
-];
+const LEFT_OUT: &[&str] =
+    &["askpass", "fsmonitor", "gitproxy", "gpgsign", HOOKS, "sshcommand", "templatedir"];
+/// The setting with the directory of hooks for every repository.
+const HOOKS: &str = "hookspath";
+/// Settings with the path of a file that git reads.
+const FILES: [(&str, &str); 3] =
+    [("commit", "template"), ("core", "attributesfile"), ("core", "excludesfile")];
 
 /// The settings of a file that a command sees.
 pub struct Shown {
     pub text: String,
     /// The files that it includes.
     pub included: Vec<PathBuf>,
-    /// What else git reads or runs there. A path that is relative to a repository is none.
+    /// The other files that git reads because of it. A path that is relative to a repository is none.
     pub named: Vec<PathBuf>,
+    /// Whether it names hooks, which commands do not get.
+    pub has_hooks: bool,
 }
 
 /// A configuration file with only the allowed settings.
 pub fn shown(file: &Path, home: &Path, text: &str) -> Shown {
     let mut settings = config_file::parse(text);
     settings.iter_mut().for_each(explain);
+    let has_hooks = settings.iter().any(|s| s.section == "core" && s.name == HOOKS);
     settings.retain(is_shown);
     let paths = settings
         .iter()
         .filter(|setting| setting.section.starts_with("include") && setting.name == "path");
     let included = paths.filter_map(|setting| Some(place(file, home, setting.value.as_ref()?)));
-    let named = settings.iter().filter(|s| PATHS.contains(&(&s.section, &s.name)));
+    let named = settings.iter().filter(|s| FILES.contains(&(&s.section, &s.name)));
     let named = named.filter_map(|setting| setting.value.as_ref());
     let named = named.filter(|value| value.starts_with(['/', '~']));
     Shown {
         text: config_file::text_of(&settings),
         included: included.collect(),
         named: named.map(|value| place(file, home, value)).collect(),
+        has_hooks,
     }
 }
 
@@ -139,20 +141,16 @@ mod tests {
                     [url \"https://mirror/\"]\n\tinsteadOf = https://slow/\n\
                     [commit]\n\tgpgSign = true\n\ttemplate = a \\\n  b\n\
                     [includeIf \"gitdir:~/work/\"]\n\tpath = ~/work.conf\n[include]\n path=more\n";
-        let Shown { text: kept, included, named } =
+        let Shown { text: kept, included, named, has_hooks } =
             shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
-        let expected = "[user]\n\tname = \"A\"\n\temail = \"a@b\"\n[core]\n\teditor = \"vi\"\n\thookspath = \"~/hooks\"\n\
+        let expected = "[user]\n\tname = \"A\"\n\temail = \"a@b\"\n[core]\n\teditor = \"vi\"\n\
                         [url \"https://mirror/\"]\n\tinsteadof = \"https://slow/\"\n\
                         [commit]\n\ttemplate = \"a   b\"\n\
                         [includeif \"gitdir:~/work/\"]\n\tpath = \"~/work.conf\"\n\
                         [include]\n\tpath = \"more\"\n";
         assert_eq!(kept, expected);
         assert_eq!(included, [PathBuf::from("/h/work.conf"), PathBuf::from("/h/more")]);
-        assert_eq!(
-            named,
-            [PathBuf::from("/h/hooks")],
-            "a template beside the repository is not known"
-        );
+        assert!(named.is_empty() && has_hooks, "a template beside the repository is not known");
     }
 
     #[test]

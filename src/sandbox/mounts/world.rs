@@ -1,11 +1,12 @@
 //! The file system of a command: the source of each path. It is computed from a view and the state
 //! of this disk; other paths do not exist for the command.
 
-use crate::files::{Limit, WorkspaceFiles, canonical, links_on};
+use crate::files::{Limit, WorkspaceFiles, canonical, led_to, links_on};
 use crate::protocol::ScriptHash;
 use crate::sandbox::access::path_json::AnyPath;
 use crate::sandbox::access::places::{UserPaths, of_the_system};
 use crate::sandbox::access::pod_storage::PodStorage;
+use crate::sandbox::access::resolve::some_pod_writes;
 use crate::sandbox::access::scripts::{self, Copy};
 use crate::sandbox::access::view::{CommandView, Depth, Grant, Hole, Level, Links, Network};
 use crate::sandbox::mounts::git_settings;
@@ -22,6 +23,9 @@ const TMP: &str = "/tmp";
 const OWN_TMP: &str = "/own-tmp";
 /// The directory for temporary files that outlast a start of the machine.
 const VAR_TMP: &str = "/var/tmp";
+/// Where old programs look the mounts up.
+const MOUNTS: &str = "/etc/mtab";
+const NO_HOOKS: &str = "the hooks that core.hooksPath of your settings of git names do not run";
 /// The files of git's settings below the home directory, and the most files that they include.
 const GIT: [&str; 2] = [".gitconfig", ".config/git/config"];
 const INCLUDED: usize = 20;
@@ -142,7 +146,7 @@ impl World {
         for outputs in view.outputs.iter().filter(|path| path.is_dir()) {
             world.parts.insert(outputs.clone(), Part::Bind(Level::Read));
         }
-        world.own_places(view, holes, person);
+        world.own_places(asked, person);
         world.close_home(asked);
         world.files.extend(asked.files.iter().cloned());
         world.follow(asked, person);
@@ -371,7 +375,7 @@ impl World {
     }
 
     /// Adds the private places of every command: `/tmp`, the home directory, `/proc` and `/dev`.
-    fn own_places(&mut self, view: &CommandView, holes: &[Hole], person: UserPaths) {
+    fn own_places(&mut self, view: &CommandView, person: UserPaths) {
         let limits = &view.limits;
         self.tmp = if self.shows(TMP.as_ref()) { OWN_TMP } else { TMP }.into();
         let kept = self.private.as_ref().map(PodStorage::tmp);
@@ -382,17 +386,14 @@ impl World {
         let home = view.home.clone().map(|home| canonical(&home).unwrap_or(home));
         if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
             self.parts.insert(home.clone(), Part::Memory(limits.home_mib));
-            let hidden = holes.iter().filter(|hole| hole.level == Level::Hidden);
-            let hidden = hidden.map(|hole| hole.path.clone()).chain(person.secrets());
-            let hidden: Vec<PathBuf> = hidden.collect();
-            self.git_settings(&home, &hidden);
+            self.git_settings(&home, view, &person.secrets());
         }
         let runtime = person.runtime_dir().filter(|dir| links_on(dir).is_empty());
         if let Some(dir) = runtime.filter(|dir| !self.holds(dir)) {
             self.parts.insert(dir.to_owned(), Part::Memory(RUNTIME_MIB));
         }
-        if view.network == Network::Off {
-            self.ask_no_server();
+        if view.network == Network::Off && !self.shows("/etc".as_ref()) {
+            self.names_from_files();
         }
         let fixed = [
             ("/proc", Part::Processes),
@@ -410,10 +411,12 @@ impl World {
             ("/dev/stdout", "/proc/self/fd/1"),
             ("/dev/stderr", "/proc/self/fd/2"),
             ("/dev/ptmx", "pts/ptmx"),
-            ("/etc/mtab", "/proc/self/mounts"),
         ];
-        if !self.holds(VAR_TMP.as_ref()) {
-            self.links.insert(VAR_TMP.into(), self.tmp.clone());
+        for (path, to) in [(MOUNTS, Path::new("/proc/self/mounts")), (VAR_TMP, &*self.tmp.clone())]
+        {
+            if !self.holds(path.as_ref()) {
+                self.links.insert(path.into(), to.to_owned());
+            }
         }
         self.links.extend(links.map(|(path, to)| (path.into(), to.into())));
     }
@@ -455,7 +458,7 @@ impl World {
     }
 
     /// Adds a copy of the person's settings of git, without passwords and credential helpers.
-    fn git_settings(&mut self, home: &Path, hidden: &[PathBuf]) {
+    fn git_settings(&mut self, home: &Path, view: &CommandView, secrets: &[PathBuf]) {
         let mut open: Vec<PathBuf> = GIT.iter().map(|file| home.join(file)).collect();
         while let Some(file) = open.pop().filter(|_| self.files.len() < INCLUDED) {
             let Ok(real) = canonical(&file) else { continue };
@@ -475,24 +478,30 @@ impl World {
             self.parts.remove(&real);
             self.files.insert(real, shown.text);
             self.follow_path(&file);
+            // A file that another one includes may be of a Pod.
+            let is_persons = GIT.iter().any(|own| file == home.join(own));
+            let named = shown.named.iter().filter(|_| is_persons);
+            named.for_each(|path| self.show_named(path, view, secrets));
+            self.cost.extend(shown.has_hooks.then(|| NO_HOOKS.into()));
             open.extend(shown.included);
-            shown.named.iter().for_each(|path| self.show_named(path, home, hidden));
         }
     }
 
-    /// Adds a file or directory that the person's settings of git name. One that is reached through a link below the home
-    /// directory is left out, because a command may have made the link; so is one with a secret in it.
-    fn show_named(&mut self, path: &Path, home: &Path, hidden: &[PathBuf]) {
-        let is_secret = |secret: &PathBuf| secret.starts_with(path) || path.starts_with(secret);
-        let is_plain = canonical(path).is_ok_and(|real| real == path);
-        if is_plain && !home.starts_with(path) && !hidden.iter().any(is_secret) && !self.holds(path)
-        {
+    /// Adds a file that the person's settings of git name, if it is plain, no secret, and no Pod can have put it there.
+    fn show_named(&mut self, path: &Path, view: &CommandView, secrets: &[PathBuf]) {
+        let hidden = view.holes.iter().filter(|hole| hole.level == Level::Hidden);
+        let mut hidden = hidden.map(|hole| &hole.path).chain(secrets);
+        let is_hidden = |place: &PathBuf| {
+            path.starts_with(place) || led_to(place).is_some_and(|real| path.starts_with(real))
+        };
+        let is_plain = path.is_file() && canonical(path).is_ok_and(|real| real == path);
+        if is_plain && !hidden.any(is_hidden) && !some_pod_writes(view, path) && !self.holds(path) {
             self.bind(path, Level::Read);
         }
     }
 
     /// Adds a list of name services that asks no server: without a network programs learn at once that a name is not known.
-    fn ask_no_server(&mut self) {
+    fn names_from_files(&mut self) {
         let file = Path::new(NAME_SERVICES);
         let own = self.parts.get(file) == Some(&Part::Bind(Level::Read));
         let Some(text) = own.then(|| fs::read_to_string(file).ok()).flatten() else { return };

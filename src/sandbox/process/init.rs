@@ -69,7 +69,9 @@ impl Home {
     fn of(world: &World, view: &CommandView, person: UserPaths) -> Option<Self> {
         let path = world.home_in_memory(view)?;
         let known = person.obeyed().into_iter().chain(person.secrets());
-        let is_shown = |file: &PathBuf| world.holds(file) || world.files.contains_key(file);
+        let is_shown = |file: &PathBuf| {
+            world.holds(file) || world.files.contains_key(file) || world.has_more_in(file)
+        };
         let settings = known.filter(|file| file.starts_with(&path) && !is_shown(file));
         let made = world.files.iter().filter(|(file, _)| file.starts_with(&path));
         let made = made.map(|(file, text)| (file.clone(), text.clone())).collect();

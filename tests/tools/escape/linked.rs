@@ -118,15 +118,20 @@ async fn no_second_name_and_no_address_in_a_repository_of_a_pod_leads_to_a_progr
         let config = fs::read_to_string(cell.path("ws/sub/.git/config")).unwrap();
         assert!(!config.contains(address), "{config}");
     }
-    // git asks such a remote for what is missing, whenever a person looks at the repository.
-    for (address, stays) in [("https://h/?secret", false), ("ssh://h/x", false), ("/srv/x", true)] {
+    // With the first ones git fetches whenever a person looks at the repository, and the name of a remote is an argument of git.
+    let option = "git -C sub config --file .git/config 'remote.--upload-pack=touch ran;git-upload-pack.url' /srv/x";
+    for set in [
+        "git -C sub config extensions.partialclone o",
+        "git -C sub config remote.o.url /srv/x; git -C sub config remote.o.promisor true",
+        option,
+    ] {
         let cell = Cell::new();
-        let set = format!(
-            "git -C sub config remote.o.url '{address}'; git -C sub config remote.o.promisor true"
-        );
         let did = cell.run(&format!("git init -q sub; {set}")).await;
+        did.undone(1);
         let config = fs::read_to_string(cell.path("ws/sub/.git/config")).unwrap();
-        assert_eq!(config.contains("promisor"), stays, "{:?}", did.ended);
+        for word in ["partialclone", "promisor", "upload"] {
+            assert!(!config.contains(word), "{config}");
+        }
     }
 }
 

@@ -98,7 +98,6 @@ pub const ETC: &[&str] = &[
     "/etc/shells",
     "/etc/skel",
     "/etc/ssh/ssh_config",
-    "/etc/ssh/ssh_config.d",
     "/etc/ssl",
     "/etc/static",
     "/etc/system-release",
