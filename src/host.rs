@@ -365,7 +365,7 @@ impl Shared {
     }
 
     /// Resolves when the host has reason to end.
-    async fn ended(&self) -> Ending {
+    pub(crate) async fn ended(&self) -> Ending {
         let mut ending = self.ending.subscribe();
         let ended = ending.wait_for(Option::is_some).await;
         // The sender is in `self`, so the channel is open.

@@ -56,7 +56,7 @@ pub use job::JobInfo;
 pub use json_values::{MAX_VALUES, ValueCount, value_memory};
 pub use limit_met::{LimitKind, LimitMet};
 pub use matter::{Matter, TEST_CALL, TriedWay};
-pub use method::{Method, PodEvent, Segment, SpawnPod};
+pub use method::{Method, PodEvent, Segment, SpawnPod, WhileRunning};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
 pub use outcome::{CANCELLED, RunOutcome};
 pub use outside::{OutsideAccess, OutsidePath};

@@ -13,6 +13,7 @@ pub mod line;
 pub mod complete;
 pub mod decision;
 pub mod numbers;
+pub mod running;
 pub mod spell;
 mod time_span;
 

@@ -139,7 +139,8 @@ async fn delete(
     }
     for pod in tree.pods.iter().rev() {
         let to = Some(pod.clone());
-        let cx = Cx { shared: shared.clone(), by: None, to, supervisor: supervisor.clone() };
+        let (shared, supervisor) = (shared.clone(), supervisor.clone());
+        let cx = Cx { shared, by: None, to, supervisor, gone: Default::default() };
         remove::ephemeral(&cx).await?;
         tracing::info!(%pod, "deleted an ephemeral pod that had rested for a day");
     }

@@ -10,7 +10,7 @@ use crate::host::line_writer::{PATIENCE, write};
 use crate::host::requests::{Replies, Requests, Size};
 use crate::host::screen_feed::{ScreenFeed, ScreenLine};
 use crate::host::subscribers::{Follows, Queued};
-use crate::host::verb::{carry_out, client};
+use crate::host::verb::{carry_out_for, client};
 use crate::host::{Shared, absent_person, idle_exit, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
 use crate::protocol::{ClientKind, Event, Frame, Incoming, MAX_LINE, Method, PodName, Refusal};
@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 /// How much of a pipe inside this process is buffered, in bytes.
@@ -111,6 +112,8 @@ struct To<'a> {
     followed: Follows,
     /// Dropped when the connection is closed and its requests have ended.
     left_behind: Arc<LeftBehind>,
+    /// Cancelled when the connection is closed.
+    gone: CancellationToken,
 }
 
 /// A client in this process, over a pipe that speaks the host socket's lines.
@@ -171,7 +174,9 @@ pub(crate) async fn serve_counted<S>(
         let _ = gone.send(());
     });
     let left_behind = Arc::new(LeftBehind::new(shared.clone(), supervisor.clone()));
-    let to = To { shared: &shared, supervisor: &supervisor, followed, left_behind };
+    let gone = CancellationToken::new();
+    let is_open = gone.clone().drop_guard();
+    let to = To { shared: &shared, supervisor: &supervisor, followed, left_behind, gone };
     let showing = Showing { shared: shared.clone(), pods: Vec::new(), follows, is_screen: false };
     tokio::select! {
         () = read_on(&mut lines, requests, to, showing) => {}
@@ -179,6 +184,7 @@ pub(crate) async fn serve_counted<S>(
         // Without its supervisor the host can do nothing more for this client.
         () = shared.failed() => {}
     }
+    drop(is_open);
     // A panic of the writer has ended the connection, too.
     let _ = writing.await;
     drop(counted);
@@ -247,12 +253,12 @@ async fn begin(
         return requests.begin(id, 0, Size::Small, reply).await;
     }
     let (size, method) = sized(method);
-    let (shared, supervisor) = (to.shared.clone(), to.supervisor.clone());
+    let (shared, supervisor, gone) = (to.shared.clone(), to.supervisor.clone(), to.gone.clone());
     let (left_behind, by) = (Arc::clone(&to.left_behind), by.clone());
     let receiver = pod.clone().filter(|_| matches!(method, Method::Send { .. }));
     let request = async move {
         let reply = match by {
-            None => carry_out(&shared, &supervisor, None, pod, method).await,
+            None => carry_out_for(&shared, &supervisor, None, pod, method, gone).await,
             Some(Ok(by)) => client::carry_out(&shared, &supervisor, by, pod, method).await,
             Some(Err(refusal)) => Err(refusal),
         };

@@ -2,10 +2,12 @@
 
 use crate::client::pod_api::Request;
 use crate::host::requests::caught;
-use crate::host::verb::carry_out;
+use crate::host::verb::carry_out_for;
 use crate::host::{Shared, supervisor};
 use crate::protocol::Refusal;
+use std::pin::pin;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Serves until the host ends. Each request runs in a task of its own.
 pub(crate) async fn serve(
@@ -13,7 +15,7 @@ pub(crate) async fn serve(
     steps: mpsc::WeakSender<supervisor::Step>,
     mut requests: mpsc::Receiver<Request>,
 ) {
-    while let Some(Request { by, pod, method, answer }) = requests.recv().await {
+    while let Some(Request { by, pod, method, mut answer }) = requests.recv().await {
         let Some(steps) = steps.upgrade() else {
             // The tool may have been cancelled.
             let _ = answer.send(Err(Refusal::internal("the host is ending")));
@@ -21,7 +23,17 @@ pub(crate) async fn serve(
         };
         let shared = shared.clone();
         tokio::spawn(async move {
-            let result = caught(carry_out(&shared, &steps, Some(by), pod, method)).await;
+            let gone = CancellationToken::new();
+            let request = carry_out_for(&shared, &steps, Some(by), pod, method, gone.clone());
+            let mut request = pin!(caught(request));
+            let result = tokio::select! {
+                biased;
+                result = &mut request => result,
+                () = answer.closed() => {
+                    gone.cancel();
+                    request.await
+                }
+            };
             let _ = answer.send(result.flatten());
         });
     }

@@ -19,6 +19,8 @@ use tokio::time::Instant;
 mod commit;
 /// The family between two steps.
 mod family;
+/// Commands that may be writing what a step takes from their Pod.
+mod in_use;
 /// Pods that a verb is starting or stopping.
 mod marks;
 /// Where a Pod reads although it asked for write, in sentences.
@@ -31,6 +33,7 @@ mod start;
 pub(crate) mod unfinished;
 
 pub(crate) use family::Family;
+pub(crate) use in_use::InUse;
 pub(crate) use marks::{Doing, Mark};
 pub(crate) use repair::recover;
 pub(crate) use start::bring_back;
@@ -38,8 +41,26 @@ pub(crate) use start::bring_back;
 /// Steps that wait for the supervisor; when it is full the verb waits.
 pub(crate) const STEPS: usize = 64;
 
-/// Ends a step that was committed or refused: with the Pods whose scope changed, or the refusal.
-type Finish = Box<dyn FnOnce(Result<Vec<Handle>, Refusal>) + Send>;
+/// Ends a step that was committed or refused: with the Pods whose scope changed, or why nothing changed.
+type Finish = Box<dyn FnOnce(Result<Vec<Handle>, NotTaken>) + Send>;
+
+/// Why a step changed nothing.
+pub(crate) enum NotTaken {
+    Refused(Refusal),
+    /// These may be writing what it takes from their Pods.
+    InUse(Vec<InUse>),
+}
+
+impl From<NotTaken> for Refusal {
+    fn from(why: NotTaken) -> Self {
+        let in_use = match why {
+            NotTaken::Refused(refusal) => return refusal,
+            NotTaken::InUse(in_use) => in_use,
+        };
+        let each: Vec<String> = in_use.into_iter().map(|in_use| in_use.refusal).collect();
+        Self::invalid(each.join("; "))
+    }
+}
 
 /// A pure function on the family; `None` when it refuses.
 type Run = Box<dyn FnOnce(&mut Family) -> Option<Finish> + Send>;
@@ -61,19 +82,27 @@ pub(crate) async fn step<T: Send + 'static>(
     supervisor: &mpsc::Sender<Step>,
     run: impl FnOnce(&mut Family) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let ending = || Refusal::internal("the host is ending");
+    Ok(attempt(supervisor, run).await?)
+}
+
+/// As [`step`]; one that is refused says which commands are in its way.
+pub(crate) async fn attempt<T: Send + 'static>(
+    supervisor: &mpsc::Sender<Step>,
+    run: impl FnOnce(&mut Family) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, NotTaken> {
+    let ending = || NotTaken::Refused(Refusal::internal("the host is ending"));
     let (answer, reply) = oneshot::channel();
     let step = Step(Box::new(move |family| {
         let refused = match run(family) {
             Ok(value) => {
-                return Some(Box::new(move |committed: Result<Vec<Handle>, Refusal>| {
+                return Some(Box::new(move |committed: Result<Vec<Handle>, NotTaken>| {
                     // The task of the verb may be gone.
                     let _ = answer.send(committed.map(|changed| (value, changed)));
                 }));
             }
             Err(refusal) => refusal,
         };
-        let _ = answer.send(Err(refused));
+        let _ = answer.send(Err(NotTaken::Refused(refused)));
         None
     }));
     supervisor.send(step).await.map_err(|_| ending())?;

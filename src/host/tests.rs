@@ -29,6 +29,7 @@ mod idle_exit;
 mod instructions;
 mod kept;
 mod late;
+mod lent_meanwhile;
 mod machines;
 mod mesh;
 mod models;

@@ -4,13 +4,15 @@
 
 use crate::host::pod::Handle;
 use crate::host::request_log::logged;
-use crate::host::supervisor::{self, Family, Step, missing};
+use crate::host::supervisor::{self, Family, InUse, NotTaken, Step, missing};
 use crate::host::{Shared, authority};
-use crate::protocol::{Event, Method, PodName, Refusal};
+use crate::protocol::{Event, Method, PodName, Refusal, WhileRunning};
 use crate::store::DamagedRow;
+use futures_util::future::join_all;
 use std::path::Path;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 /// The requests that MCP clients may make, and a person's consent to them.
 pub(crate) mod client;
@@ -83,6 +85,8 @@ pub(crate) struct Cx {
     /// The addressed Pod.
     pub(crate) to: Option<PodName>,
     pub(crate) supervisor: mpsc::Sender<Step>,
+    /// Cancelled when the asker does not wait for the reply any more.
+    pub(crate) gone: CancellationToken,
 }
 
 impl Cx {
@@ -114,6 +118,43 @@ impl Cx {
         step: impl FnOnce(&mut Family) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         supervisor::step(&self.supervisor, step).await
+    }
+
+    /// As [`Cx::family`], for a step that may take from Pods what commands of theirs write: these are refused, waited for
+    /// or ended first, as the request says. A wait ends without a change when the asker is gone or the host ends.
+    pub(crate) async fn family_when_unused<T: Send + 'static>(
+        &self,
+        running: WhileRunning,
+        step: impl FnOnce(&mut Family) -> Result<T, Refusal> + Clone + Send + 'static,
+    ) -> Result<T, Refusal> {
+        loop {
+            // Each attempt looks anew at what runs, with the smaller scope in force.
+            let in_use = match supervisor::attempt(&self.supervisor, step.clone()).await {
+                Err(NotTaken::InUse(in_use)) => in_use,
+                taken => return Ok(taken?),
+            };
+            let tell = match running {
+                WhileRunning::Refuse => return Err(self.in_use(in_use)),
+                WhileRunning::Wait => false,
+                WhileRunning::End => true,
+            };
+            tokio::select! {
+                biased;
+                () = self.gone.cancelled() => return Err(given_up()),
+                _ = self.shared.ended() => return Err(given_up()),
+                _ = join_all(in_use.iter().map(|in_use| in_use.ended(tell))) => {}
+            }
+        }
+    }
+
+    /// The refusal of a request that could wait or end what is in its way.
+    fn in_use(&self, in_use: Vec<InUse>) -> Refusal {
+        let Refusal { code, message } = NotTaken::InUse(in_use).into();
+        let ways = match self.by {
+            None => "--wait waits until it has ended, --end ends it first",
+            Some(_) => "running: \"wait\" waits until it has ended, running: \"end\" ends it first",
+        };
+        Refusal::new(code, format!("{message}; {ways}"))
     }
 
     /// Waits until no verb is starting or stopping the Pod of this name, but no longer than a stop takes.
@@ -148,9 +189,27 @@ pub(crate) async fn carry_out(
     pod: Option<PodName>,
     method: Method,
 ) -> Result<Event, Refusal> {
+    carry_out_for(shared, supervisor, by, pod, method, CancellationToken::new()).await
+}
+
+/// As [`carry_out`], for an asker that may be gone before the reply: then a request that waits changes nothing.
+pub(crate) async fn carry_out_for(
+    shared: &Shared,
+    supervisor: &mpsc::Sender<Step>,
+    by: Option<PodName>,
+    pod: Option<PodName>,
+    method: Method,
+    gone: CancellationToken,
+) -> Result<Event, Refusal> {
     let (name, asker, to) = (method.name(), by.clone(), pod.clone());
-    let cx = Cx { shared: shared.clone(), by, to: pod, supervisor: supervisor.clone() };
+    let cx = Cx { shared: shared.clone(), by, to: pod, supervisor: supervisor.clone(), gone };
     logged(name, to.as_ref(), asker.as_ref(), dispatch(cx, method)).await
+}
+
+fn given_up() -> Refusal {
+    Refusal::invalid(
+        "the request was given up while commands ran that may write there; nothing was changed",
+    )
 }
 
 /// One line for each verb.
@@ -170,8 +229,12 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Remove => authorized(remove::Remove, cx).await,
         Method::Peer { name } => authorized(peer::Peer { name }, cx).await,
         Method::Unpeer { name } => authorized(unpeer::Unpeer { name }, cx).await,
-        Method::Lend { to, rule } => authorized(lend::Lend { to, rule }, cx).await,
-        Method::Reclaim { path } => authorized(reclaim::Reclaim { path }, cx).await,
+        Method::Lend { to, rule, running } => {
+            authorized(lend::Lend { to, rule, running }, cx).await
+        }
+        Method::Reclaim { path, running } => {
+            authorized(reclaim::Reclaim { path, running }, cx).await
+        }
         Method::ListServers { workspace } => authorized(mcp::ListServers { workspace }, cx).await,
         Method::ListJobs => authorized(jobs::ListJobs, cx).await,
         Method::Worktree { change } => authorized(worktree::Worktree { change }, cx).await,

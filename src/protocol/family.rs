@@ -192,6 +192,9 @@ pub const EPHEMERAL_MS: u64 = 24 * 60 * 60 * 1000;
 /// How the activity of a run begins that waits for other Pods to write.
 pub const WAITS_TO_WRITE: &str = "waits until ";
 
+/// How the note of a Pod begins while a request for a part of its scope waits for its commands.
+pub const WAITS_TO_LEND: &str = "a lend waits until ";
+
 impl PodInfo {
     /// A Pod of which no more is known than this: no model, no scope, no run.
     pub fn bare(name: PodName, state: State, since: u64, cwd: PathBuf, workspace: PathBuf) -> Self {

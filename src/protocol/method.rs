@@ -200,10 +200,14 @@ pub enum Method {
     Lend {
         to: String,
         rule: Rule,
+        #[serde(default, skip_serializing_if = "WhileRunning::is_refuse")]
+        running: WhileRunning,
     },
     /// Take back what the addressed Pod lent at or below, or above, this path.
     Reclaim {
         path: PathBuf,
+        #[serde(default, skip_serializing_if = "WhileRunning::is_refuse")]
+        running: WhileRunning,
     },
     /// The Pods that may read or write a path.
     Who {
@@ -385,6 +389,16 @@ impl Method {
     pub fn say(text: impl Into<String>) -> Self {
         Self::Send { input: vec![Segment::Text { content: text.into() }], queue: false }
     }
+
+    /// Lends what no command is writing.
+    pub fn lend(to: impl Into<String>, rule: Rule) -> Self {
+        Self::Lend { to: to.into(), rule, running: WhileRunning::Refuse }
+    }
+
+    /// Takes back what no command is writing.
+    pub fn reclaim(path: impl Into<PathBuf>) -> Self {
+        Self::Reclaim { path: path.into(), running: WhileRunning::Refuse }
+    }
 }
 
 /// Where a message to agents goes.
@@ -454,6 +468,27 @@ pub struct SpawnPod {
     /// It works in a working tree of its own, which is its scope, so that it is lent nothing; `cwd` names the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<NewWorktree>,
+    #[serde(default, skip_serializing_if = "WhileRunning::is_refuse")]
+    pub running: WhileRunning,
+}
+
+/// While commands run that may write what a request takes from their Pod: it is refused and names them, waits for their end
+/// unless the asker is gone before, or ends them first.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum WhileRunning {
+    #[default]
+    Refuse,
+    Wait,
+    End,
+}
+
+impl WhileRunning {
+    fn is_refuse(&self) -> bool {
+        *self == Self::Refuse
+    }
 }
 
 /// A piece of user input.

@@ -41,6 +41,7 @@ const QUESTIONS: usize = 8;
 
 /// The end of the summary of a call that used a path outside the scope.
 const OUTSIDE_SCOPE_NOTE: &str = " · outside the scope, allowed for this call only";
+const LENT_NOTE: &str = " · ended because another pod is to write a part of your scope";
 
 /// The most pieces of live output that wait to be published; further ones are only in the result.
 const LIVE_OUTPUT_QUEUE: usize = 64;
@@ -212,10 +213,12 @@ impl Run {
     async fn call_group(&mut self, group: &[Allowed<'_>]) -> Result<(), Stopped> {
         let Some(Allowed { call: first, .. }) = group.first() else { return Ok(()) };
         let cancel = CancellationToken::new();
+        // A request for a part of the scope may end it, too.
+        let end = cancel.child_token();
         let shells = group.iter().filter(|allowed| allowed.call.name == "Bash");
         let commands: Vec<_> = shells
             .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
-            .map(|what| self.setup.commands.begin(what))
+            .map(|what| self.setup.commands.begin(what, end.clone()))
             .collect();
         let (to_person, mut questions) = mpsc::channel(QUESTIONS);
         let contexts = self.contexts_of(group, &to_person);
@@ -225,7 +228,7 @@ impl Run {
         let calls = group.iter().zip(&contexts);
         let tools = self.offered.clone();
         let mut running: FuturesUnordered<_> = calls
-            .map(|(allowed, ctx)| run_call(&tools, allowed, ctx, &cancel, live.clone()))
+            .map(|(allowed, ctx)| run_call(&tools, allowed, ctx, &end, live.clone()))
             .collect();
         let mut interrupt = self.ports.interrupt.clone();
         let mut limit = None;
@@ -237,7 +240,10 @@ impl Run {
                     self.publish(Event::ToolOutput { id, text }).await;
                 }
                 done = running.next() => match done {
-                    Some((allowed, done)) => {
+                    Some((allowed, mut done)) => {
+                        if end.is_cancelled() && !cancel.is_cancelled() && done.output.is_error {
+                            done.output.summary.push_str(LENT_NOTE);
+                        }
                         let met = done.output.limit.clone();
                         self.concluded(allowed, done).await?;
                         if limit.is_none() && met.is_some() {

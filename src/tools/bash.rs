@@ -151,7 +151,11 @@ pub async fn bash(
 }
 
 /// Runs a command of the Pod that no model called: in the foreground, without needs, for as long as the context lets it.
-pub async fn run_without_call(program: String, ctx: &Context) -> Output {
+pub async fn run_without_call(
+    program: String,
+    ctx: &Context,
+    cancel: &CancellationToken,
+) -> Output {
     let input = Input {
         command: program,
         timeout: None,
@@ -161,7 +165,7 @@ pub async fn run_without_call(program: String, ctx: &Context) -> Output {
         outside: Vec::new(),
         reason: None,
     };
-    let ended = run(input, ctx, &CancellationToken::new(), &mut drop).await;
+    let ended = run(input, ctx, cancel, &mut drop).await;
     ended.unwrap_or_else(|fault| Output::failed(&fault))
 }
 

@@ -69,6 +69,8 @@ pub enum EndedBy {
     Person,
     /// The Pod was stopped.
     Stop,
+    /// Another Pod is to write what it wrote.
+    Lent,
     /// The host ended. This is recorded only where something was undone: else the next host says that the command ended
     /// with this one.
     Host,
@@ -90,6 +92,8 @@ struct State {
     jobs: Vec<Arc<Job>>,
     /// What those are to write that have a place and no number yet.
     starting: Vec<Arc<[PathBuf]>>,
+    /// The requests that wait until those have ended which write there.
+    waiting: Vec<Arc<Waiting>>,
     /// Whether none can start, because the Pod is stopped or the host ends.
     is_closed: bool,
 }
@@ -127,6 +131,15 @@ struct Finished {
 
 /// A place for a command that starts, and what it is to write.
 struct Place(Jobs, Arc<[PathBuf]>);
+
+/// A request that waits until nothing writes in these regions; none starts there as long as this lives.
+pub struct Wait(Jobs, Arc<Waiting>);
+
+struct Waiting {
+    regions: Vec<Rule>,
+    /// A sentence.
+    what: String,
+}
 
 #[derive(Deserialize, JsonSchema)]
 pub struct OutputInput {
@@ -185,22 +198,45 @@ impl Jobs {
 
     /// Those that may write in one of these regions, each as `job-1 (npm run dev)`.
     pub fn that_write_in(&self, regions: &[Rule]) -> Vec<String> {
-        let overlaps = |dirs: &[PathBuf]| {
-            let mut dirs = dirs.iter().map(|dir| Rule::new(dir, Permission::Write));
-            dirs.any(|dir| regions.iter().any(|region| region.overlaps(&dir)))
-        };
         let state = self.state();
-        let writing = state.written().filter(|(_, dirs)| overlaps(dirs));
+        let writing = state.written_in(regions);
         writing.map(|(job, _)| job.map_or_else(|| STARTS.to_owned(), |job| job.label())).collect()
     }
 
     /// Resolves when none writes in the scope.
     pub async fn none_writes(&self) {
+        self.none_writes_in(&[Rule::new("/", Permission::Write)], None).await;
+    }
+
+    /// Resolves when none may write in one of these regions; `end` ends those that do.
+    pub async fn none_writes_in(&self, regions: &[Rule], end: Option<EndedBy>) {
         let mut running = self.running();
-        while !self.written().is_empty() {
+        loop {
+            let is_written = {
+                let state = self.state();
+                let writing = state.written_in(regions).filter_map(|(job, _)| job);
+                end.iter().for_each(|by| writing.clone().for_each(|job| job.tell_to_end(*by)));
+                state.written_in(regions).next().is_some()
+            };
+            if !is_written {
+                return;
+            }
             // The sender is in the same place as the receiver.
             let _ = running.changed().await;
         }
+    }
+
+    /// Begins the wait of a request for what writes in these regions, as this sentence says.
+    pub fn wait(&self, regions: Vec<Rule>, what: String) -> Wait {
+        let waiting = Arc::new(Waiting { regions, what });
+        self.state().waiting.push(waiting.clone());
+        self.count();
+        Wait(self.clone(), waiting)
+    }
+
+    /// The requests that wait, each in a sentence.
+    pub fn waiting(&self) -> Vec<String> {
+        self.state().waiting.iter().map(|waiting| waiting.what.clone()).collect()
     }
 
     /// Those that run in another network than this one of a command, named as by [`Jobs::named`].
@@ -388,6 +424,9 @@ impl Jobs {
                 ));
             }
         }
+        if let Some(waiting) = state.waiting.iter().find(|other| overlap(&writes, &other.regions)) {
+            return Err(format!("writes: {}: name another directory", waiting.what));
+        }
         state.starting.push(writes.clone());
         Ok(Place(self.clone(), writes))
     }
@@ -417,6 +456,38 @@ impl Jobs {
     }
 }
 
+#[cfg(test)]
+impl Jobs {
+    /// Starts a command without a process, which runs until it is told to end.
+    pub(crate) fn pretend(&self, number: u32, writes: Vec<PathBuf>) -> Result<(), String> {
+        let place = self.place(writes.into())?;
+        let job = Arc::new(Job {
+            number,
+            command: "true".into(),
+            writes: place.1.clone(),
+            since: 0,
+            began: Instant::now(),
+            output: Mutex::new(JobOutput::new(Path::new("/"), &id_of(number))),
+            end: CancellationToken::new(),
+            ended_by: Mutex::default(),
+            result: watch::Sender::new(None),
+            network: OnceLock::new(),
+        });
+        self.add(job.clone());
+        drop(place);
+        let jobs = self.clone();
+        tokio::spawn(async move {
+            job.end.cancelled().await;
+            let (summary, content) = (String::new(), String::new());
+            let finished =
+                Finished { at: 0, summary, content, not_started: None, has_undone: false };
+            job.result.send_replace(Some(finished));
+            jobs.count();
+        });
+        Ok(())
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.0.state();
@@ -427,9 +498,24 @@ impl Drop for Place {
     }
 }
 
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.0.state().waiting.retain(|waiting| !Arc::ptr_eq(waiting, &self.1));
+        self.0.count();
+    }
+}
+
 impl State {
+    /// Of [`State::written`], those that write in one of these regions.
+    fn written_in(
+        &self,
+        regions: &[Rule],
+    ) -> impl Iterator<Item = (Option<&Job>, &[PathBuf])> + Clone {
+        self.written().filter(|(_, dirs)| overlap(dirs, regions))
+    }
+
     /// What each writes in the scope that runs or starts; one that starts has no number yet.
-    fn written(&self) -> impl Iterator<Item = (Option<&Job>, &[PathBuf])> {
+    fn written(&self) -> impl Iterator<Item = (Option<&Job>, &[PathBuf])> + Clone {
         let running = self.jobs.iter().filter(|job| job.runs());
         let running = running.map(|job| (Some(&**job), &*job.writes));
         let starting = self.starting.iter().map(|writes| (None, &**writes));
@@ -492,11 +578,16 @@ impl Job {
 
     /// Ends it; the first reason counts.
     async fn finish(&self, by: EndedBy) {
+        self.tell_to_end(by);
+        self.ended().await;
+    }
+
+    /// Tells it to end.
+    fn tell_to_end(&self, by: EndedBy) {
         if self.runs() {
             lock(&self.ended_by).get_or_insert(by);
             self.end.cancel();
         }
-        self.ended().await;
     }
 
     fn info(&self, pod: &PodName) -> JobInfo {
@@ -542,6 +633,7 @@ impl Job {
             Some(EndedBy::Model | EndedBy::Host) => return None,
             Some(EndedBy::Person) => "was ended by a person",
             Some(EndedBy::Stop) => "was ended because this pod was stopped",
+            Some(EndedBy::Lent) => "was ended because another pod is to write what it wrote",
         };
         let Finished { summary, content, .. } = finished;
         let lines: String =
@@ -560,6 +652,12 @@ pub fn ended_with_host(number: u32, command: &str) -> String {
         "{id} ({command}) ended in the background when the host of this pod ended, and was not started again. BashOutput \
          reads what it wrote until then."
     )
+}
+
+/// Whether one of these directories, or something in it, lies in one of these regions.
+fn overlap(dirs: &[PathBuf], regions: &[Rule]) -> bool {
+    let mut dirs = dirs.iter().map(|dir| Rule::new(dir, Permission::Write));
+    dirs.any(|dir| regions.iter().any(|region| region.overlaps(&dir)))
 }
 
 fn id_of(number: u32) -> String {

@@ -11,7 +11,7 @@ pub mod spawn;
 pub mod stop;
 
 use crate::client::pod_api::PodApi;
-use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal, SpawnPod};
+use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal, SpawnPod, WhileRunning};
 use crate::tools::fault::Fault;
 use crate::tools::{Act, Output};
 use schemars::JsonSchema;
@@ -21,8 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a tool waits for the host.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it waits for a working tree, which git and the setup command of a project make, each with a limit of its own.
-const TREE_PATIENCE: Duration = Duration::from_secs(3600);
+/// How long it waits for a working tree, which git and the setup command of a project make, each with a limit of its own; and
+/// for commands that have to end first.
+const LONG_PATIENCE: Duration = Duration::from_secs(3600);
 /// How long a tool waits for a stop, so that the caller always has a result within 8 s.
 pub const STOP_PATIENCE: Duration = Duration::from_millis(7_800);
 
@@ -67,7 +68,11 @@ pub async fn act(
     };
     let HostRequest { pod, named, method } = (verb.request)(arguments, pod_api.me())?;
     let patience = match &method {
-        Method::Spawn(SpawnPod { worktree: Some(_), .. }) => TREE_PATIENCE,
+        Method::Spawn(SpawnPod { worktree, running, .. })
+            if worktree.is_some() || *running != WhileRunning::Refuse =>
+        {
+            LONG_PATIENCE
+        }
         _ => verb.patience,
     };
     let answer = tokio::select! {

@@ -32,6 +32,13 @@ call = [{ name = "Bash", args = { command = "{1}" } }]
 text = "Bash said: {result}"
 
 [[when]]
+says = "give"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "kid", task = "hello", profile = "inherit", running = "end", scope = [{ target = "{cwd}/part", permission = "write" }] } }]
+[[when.step]]
+text = "Spawning said: {result}"
+
+[[when]]
 says = "net"
 [[when.step]]
 call = [{ name = "Bash", args = { command = "true", needs = ["network"], reason = "r" } }]
@@ -243,4 +250,66 @@ fn what_a_command_in_the_background_writes_is_not_lent_and_no_other_pod_writes_b
     assert_eq!(lent.code, Some(0), "{lent:?}");
     send(&bench, "b", "run echo b > new");
     eventually("the turn is free", || bench.ws().join("new").exists());
+}
+
+#[test]
+fn a_lend_waits_for_what_writes_there_or_ends_it_and_is_given_up_with_its_asker() {
+    let (bench, mut host) = with_a_writer();
+    let part = bench.ws().join("part/written-7531");
+    assert_eq!(bench.yoi(&["--model", &bench.model(), "-c", "new b"]).code, Some(0));
+    let begin = || {
+        let mut lend = bench.command(&["lend", "--wait", "a", "b", "part"]);
+        lend.spawn().expect("the program starts")
+    };
+    let of_a = |key: &str| bench.pod("a").map(|info| info[key].to_string()).unwrap_or_default();
+    let waits = || of_a("notes").contains("a lend waits until job-");
+    let lent = || of_a("lent").contains("part");
+    let writes = || {
+        fs::remove_file(&part).expect("a written file");
+        send(&bench, "a", &format!("write {WRITER}"));
+        eventually("it writes", || part.exists() && is(&bench, "a", "idle"));
+    };
+    let mut given_up = begin();
+    eventually("it waits", waits);
+    let explained = bench.yoi(&["explain", "a"]).out;
+    let what = format!("a lend waits until job-1 ({WRITER}) in the background has ended");
+    assert!(explained.contains(&what), "{explained}");
+    signal(given_up.id(), "INT");
+    assert!(!given_up.wait().expect("it has ended").success());
+    eventually("the request is given up", || !waits());
+    let mut asked = begin();
+    eventually("the other one waits", waits);
+    assert!(!lent() && asked.try_wait().expect("a process").is_none());
+    assert_eq!(bench.yoi(&["jobs", "stop", "job-1", "a"]).code, Some(0));
+    assert!(asked.wait().expect("it has ended").success());
+    assert!(lent() && !waits());
+    assert_eq!(bench.yoi(&["reclaim", "part"]).code, Some(0));
+    // One that is ended first.
+    eventually("the run is over", || is(&bench, "a", "idle"));
+    writes();
+    let ended = bench.yoi(&["lend", "--end", "a", "b", "part"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!runs("written-7531") && lent());
+    send(&bench, "a", "hello");
+    let notice = "was ended because another pod is to write what it wrote";
+    eventually("the model is told", || notices(&bench).iter().any(|said| said.contains(notice)));
+    assert_eq!(bench.yoi(&["reclaim", "part"]).code, Some(0));
+    // The same by a model.
+    eventually("the run is over", || is(&bench, "a", "idle"));
+    writes();
+    send(&bench, "a", "give");
+    eventually("the child has its scope", || bench.pod("kid").is_some());
+    assert!(!runs("written-7531"));
+    assert_eq!(bench.yoi(&["reclaim", "part"]).code, Some(0));
+    // A host that is killed while a request waits.
+    eventually("the run is over", || is(&bench, "a", "idle"));
+    writes();
+    let mut cut = begin();
+    eventually("it waits", waits);
+    signal(bench.host_pid().expect("a host"), "KILL");
+    host.child.wait().expect("the host has ended");
+    assert!(!cut.wait().expect("it has ended").success());
+    let _host = bench.serve();
+    eventually("nothing writes any more", || !runs("written-7531"));
+    assert!(!lent() && !waits());
 }

@@ -321,7 +321,7 @@ async fn nothing_is_lent_below_a_running_command_and_a_stop_ends_it() {
     client.call(Some(&p), Method::say("sleep")).await.expect("it is taken");
     eventually("the command runs", || running(&bench, "sleep 654") == 1);
     let rule = Rule::new(bench.ws().join("a/deep"), Permission::Write);
-    let lend = client.call(Some(&p), Method::Lend { to: "z".into(), rule: rule.clone() }).await;
+    let lend = client.call(Some(&p), Method::lend("z", rule.clone())).await;
     let refusal = lend.expect_err("a command writes there");
     assert!(refusal.message.contains("`p` runs Bash trap"), "{refusal}");
     // The command ignores SIGTERM and lasts longer than the harness waits: only the stop can end it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use yoi::protocol::method::{Addressees, NewPod};
 use yoi::protocol::{
     ByteRange, CompletionKind, Effort, EntryId, McpClient, Method, NewWorktree, PodEvent, PodName,
-    RewindTargetId, Segment, SpawnPod, Verdict, WorktreeChange,
+    RewindTargetId, Segment, SpawnPod, Verdict, WhileRunning, WorktreeChange,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -178,8 +178,9 @@ fn every_method_has_its_line() {
                 effort: Some(Effort::Off),
                 cwd: Some("/w".into()),
                 worktree: None,
+                running: WhileRunning::End,
             }),
-            r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","effort":"off","cwd":"/w"}}"#,
+            r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","effort":"off","cwd":"/w","running":"end"}}"#,
         ),
         (
             Method::Spawn(SpawnPod {
@@ -210,10 +211,18 @@ fn every_method_has_its_line() {
         ),
         (Method::Unpeer { name: "x".into() }, r#"{"method":"unpeer","params":{"name":"x"}}"#),
         (
-            Method::Lend { to: "x".into(), rule: rule() },
+            Method::lend("x", rule()),
             r#"{"method":"lend","params":{"to":"x","rule":{"target":"/w","permission":"write","recursive":true}}}"#,
         ),
-        (Method::Reclaim { path: "/w".into() }, r#"{"method":"reclaim","params":{"path":"/w"}}"#),
+        (
+            Method::Lend { to: "x".into(), rule: rule(), running: WhileRunning::Wait },
+            r#"{"method":"lend","params":{"to":"x","rule":{"target":"/w","permission":"write","recursive":true},"running":"wait"}}"#,
+        ),
+        (Method::reclaim("/w"), r#"{"method":"reclaim","params":{"path":"/w"}}"#),
+        (
+            Method::Reclaim { path: "/w".into(), running: WhileRunning::End },
+            r#"{"method":"reclaim","params":{"path":"/w","running":"end"}}"#,
+        ),
         (Method::Who { path: "/w".into() }, r#"{"method":"who","params":{"path":"/w"}}"#),
         (Method::Since { at: 5 }, r#"{"method":"since","params":{"at":5}}"#),
         (

@@ -1,6 +1,7 @@
 //! `:lend`: lends a part of a Pod's scope to another Pod.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::running::{RUNNING, Running};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ pub static VERB: Verb = of::<Lend>(Verb {
     more: &[
         "Lends a path of one Pod to another for writing; --read lends it for reading only. Both Pods must be live. \
          The lender cannot write there until the lease ends.",
+        RUNNING,
         "The lease ends when the borrower stops, or when you take it back with :reclaim. :who says which Pods may \
          use a path.",
     ],
@@ -29,6 +31,8 @@ struct Lend {
     /// Lend reading only
     #[arg(long)]
     read: bool,
+    #[command(flatten)]
+    running: Running,
     #[arg(skip)]
     pair: Option<(PodName, PodName)>,
 }
@@ -63,6 +67,9 @@ impl Lend {
         let permission = if self.read { Permission::Read } else { Permission::Write };
         let rule = Rule::new(known.cwd.join(&self.path), permission);
         self.pair = Some((from.clone(), to.clone()));
-        Ok(Next::call(Request::to(from, Method::Lend { to: to.to_string(), rule })))
+        Ok(Next::call(Request::to(
+            from,
+            Method::Lend { to: to.to_string(), rule, running: (&self.running).into() },
+        )))
     }
 }

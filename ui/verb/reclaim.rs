@@ -1,6 +1,7 @@
 //! `:reclaim`: takes back what was lent at a path.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::running::{RUNNING, Running};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, Why, of, verb};
 use crate::wording::scope;
 use clap::Args;
@@ -8,7 +9,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use yoi::protocol::{Event, Method, PodInfo, PodName};
 
-pub static VERB: Verb = of::<Reclaim>(verb("reclaim", "take back a path that was lent"));
+pub static VERB: Verb =
+    of::<Reclaim>(Verb { more: &[RUNNING], ..verb("reclaim", "take back a path that was lent") });
 
 const NOTHING_LENT: &str = "nothing was lent there";
 
@@ -16,15 +18,18 @@ const NOTHING_LENT: &str = "nothing was lent there";
 struct Reclaim {
     /// The file or directory
     path: PathBuf,
+    #[command(flatten)]
+    running: Running,
 }
 
 impl Dialogue for Reclaim {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else {
             let path = known.cwd.join(&self.path);
+            let running = (&self.running).into();
             return or_end(
                 lender(known, &path)
-                    .map(|pod| Next::call(Request::to(pod, Method::Reclaim { path }))),
+                    .map(|pod| Next::call(Request::to(pod, Method::Reclaim { path, running }))),
             );
         };
         or_end(reply.single().map(|event| Next::End(End::done(sentence(&event)))))

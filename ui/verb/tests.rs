@@ -119,7 +119,7 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         (":new --cwd 'a", ":new: the quote ' is not closed"),
         (":stop --fast", ":stop has no option --fast"),
         (":stop --all --tree", ":stop: --all and --tree exclude each other"),
-        (":lend a b", "usage: :lend <from> <to> <path> [--read]"),
+        (":lend a b", "usage: :lend <from> <to> <path> [--read] [--wait] [--end]"),
         (":policy revoke x", "`x` is not a number: :policy lists the numbers"),
         (
             ":fork --at 5",
@@ -221,7 +221,7 @@ fn usage_names_arguments_then_options() {
     let usage = |name| find(name).expect("a verb").usage();
     assert_eq!(usage("stop"), "[pod …] [--tree] [--all]");
     assert_eq!(usage("rm"), "[pod …] [--stopped] [--older-than time] [--all]");
-    assert_eq!(usage("lend"), "<from> <to> <path> [--read]");
+    assert_eq!(usage("lend"), "<from> <to> <path> [--read] [--wait] [--end]");
     assert_eq!(usage("policy"), "[revoke <n>]");
     assert_eq!(usage("send"), "<addressee> <text>");
     assert_eq!(usage("zoom"), "");

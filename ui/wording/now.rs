@@ -183,6 +183,9 @@ fn runs(info: &PodInfo, family: &Family, now: u64, zone: &TimeZone) -> Now {
     if let Some(waits) = wait::for_writers(info) {
         return Now::plain(waits);
     }
+    if let Some(waits) = wait::to_lend(info) {
+        return lend_waits(waits);
+    }
     if let Some(limit) = limit(info) {
         return limit;
     }
@@ -258,7 +261,14 @@ fn paused(info: &PodInfo) -> Now {
     }
 }
 
+fn lend_waits(what: &str) -> Now {
+    Now::reason(Role::Warn, what, "lend waits")
+}
+
 fn idle(info: &PodInfo, family: &Family) -> Now {
+    if let Some(waits) = wait::to_lend(info) {
+        return lend_waits(waits);
+    }
     if let Some(waits) = wait::for_children(info, family) {
         return Now::plain(waits);
     }
@@ -325,6 +335,16 @@ mod tests {
         assert_eq!(failed(refused), said);
         let other = "cannot look at the log: no such file";
         assert_eq!(failed(other), format!("{other}||failed|Error"));
+    }
+
+    #[test]
+    fn a_lend_that_waits_for_commands_is_said_at_the_pod_that_runs_them() {
+        let waits = "a lend waits until job-1 (npm run dev) in the background has ended";
+        let notes = vec!["reads only".to_owned(), waits.to_owned()];
+        for state in [State::Idle, State::Running] {
+            let shop = PodInfo { notes: notes.clone(), ..pod("shop", state) };
+            assert_eq!(as_text(&shop), format!("{waits}||lend waits|Warn"));
+        }
     }
 
     #[test]

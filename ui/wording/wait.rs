@@ -2,7 +2,7 @@
 
 use crate::wording::duration::in_words;
 use yoi::client::family::Family;
-use yoi::protocol::family::WAITS_TO_WRITE;
+use yoi::protocol::family::{WAITS_TO_LEND, WAITS_TO_WRITE};
 use yoi::protocol::{PodInfo, PodName, State};
 
 const MINUTE: u64 = 60_000;
@@ -86,6 +86,11 @@ pub fn for_writers(info: &PodInfo) -> Option<String> {
     let names = activity.strip_prefix(WAITS_TO_WRITE)?;
     let end = names.find(" has ").or_else(|| names.find(" have ")).unwrap_or(names.len());
     Some(format!("waits for {}", &names[..end]))
+}
+
+/// The commands of the Pod that a request for a part of its scope waits for: `a lend waits until job-1 (npm run dev) …`.
+pub fn to_lend(info: &PodInfo) -> Option<&str> {
+    info.notes.iter().find(|note| note.starts_with(WAITS_TO_LEND)).map(String::as_str)
 }
 
 /// The children whose child events would wake it.

@@ -79,8 +79,9 @@ impl Pod {
         }
     }
 
-    /// Shows how many commands run in the background.
+    /// Shows how many commands run in the background, and the requests that wait for commands.
     pub(super) fn show_jobs(&mut self) {
+        self.show_granted();
         let running = *self.jobs.running().borrow();
         self.change(|info| info.jobs = u32::try_from(running).unwrap_or(u32::MAX));
     }

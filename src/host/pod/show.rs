@@ -116,6 +116,7 @@ impl Pod {
         let mut notes = granted.notes;
         notes.extend(self.notes.iter().cloned());
         notes.extend(self.rules_note.clone());
+        notes.extend(self.jobs.waiting());
         notes.extend(self.exchange.note(&self.row.name));
         self.change(|info| {
             info.notes = notes;

@@ -2,8 +2,8 @@
 //! events.
 
 use crate::host::pod::Handle;
-use crate::host::supervisor::Family;
 use crate::host::supervisor::family::{Publish, taken};
+use crate::host::supervisor::{Family, InUse, NotTaken};
 use crate::protocol::name::folded;
 use crate::protocol::{Event, PeerEdge, PodName, Refusal};
 use crate::scope::Rule;
@@ -28,23 +28,28 @@ impl Family {
     }
 
     /// Commits the changes of this step; returns the Pods whose scope changed.
-    pub(super) async fn commit(&mut self) -> Result<Vec<Handle>, Refusal> {
+    pub(super) async fn commit(&mut self) -> Result<Vec<Handle>, NotTaken> {
         let mut change = std::mem::take(&mut self.change);
         change.leases = self.table.changes();
         // First the scope with which new commands start, then a look at the commands that run.
         let frees = std::mem::take(&mut self.turn_ended) || !change.is_empty();
         let narrowed = if self.must_be_unused { self.narrow() } else { Vec::new() };
-        let stored = match in_use(&narrowed) {
-            Some(refusal) => Err(refusal),
-            None if change.is_empty() => Ok(()),
-            None => self.shared.store.change_family(change).await.map_err(refusal),
+        let in_use: Vec<InUse> =
+            narrowed.iter().filter_map(|(handle, lost)| InUse::of(handle, lost)).collect();
+        let stored = if !in_use.is_empty() {
+            Err(NotTaken::InUse(in_use))
+        } else if change.is_empty() {
+            Ok(())
+        } else {
+            let stored = self.shared.store.change_family(change).await;
+            stored.map_err(|error| NotTaken::Refused(refusal(error)))
         };
-        if let Err(refusal) = stored {
+        if let Err(not_taken) = stored {
             self.roll_back();
             for (handle, _) in narrowed {
                 handle.granted.send_replace(self.granted(&handle.name.key()));
             }
-            return Err(refusal);
+            return Err(not_taken);
         }
         for publish in std::mem::take(&mut self.publish) {
             self.publish(publish);
@@ -152,25 +157,6 @@ impl Family {
             self.feed(&Event::PodRemoved { name });
         }
     }
-}
-
-/// The refusal of a step that takes write from a Pod whose command runs.
-fn in_use(narrowed: &[(Handle, Vec<Rule>)]) -> Option<Refusal> {
-    narrowed.iter().find_map(|(Handle { name, commands, jobs, .. }, lost)| {
-        let first = lost.first()?.target.display();
-        if let Some(command) = commands.oldest() {
-            return Some(Refusal::invalid(format!(
-                "`{name}` runs {command}, which may write below {first}; wait for it or :pause {name}"
-            )));
-        }
-        let jobs = jobs.that_write_in(lost);
-        let text = format!(
-            "`{name}` runs {} in the background, which may write below {first}; wait for it, or end it with BashStop or \
-             :jobs stop",
-            jobs.join(", ")
-        );
-        (!jobs.is_empty()).then(|| Refusal::invalid(text))
-    })
 }
 
 fn refusal(error: StoreError) -> Refusal {

@@ -1031,7 +1031,7 @@ async fn a_path_that_another_pod_writes_is_refused_before_a_person_is_asked() {
     assert_eq!(bench.info(&pod).await.scope, before);
     // Both suggested forms of the call lead to an approval request.
     let rule = crate::scope::Rule::new(&path, crate::scope::Permission::Write);
-    let lend = Method::Lend { to: pod.to_string(), rule };
+    let lend = Method::lend(pod.as_str(), rule);
     bench.call(&PodName::parse("else").unwrap(), lend).await.unwrap();
     bench.say(&pod, "write ../else/x").await;
     let approval = bench.asked().await;

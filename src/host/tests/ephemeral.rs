@@ -195,7 +195,7 @@ async fn a_pod_that_is_used_while_it_is_being_deleted_by_age_is_kept() {
     let kept: Vec<PodName> = shared.store.keep_pods(&name("e")).await.unwrap();
     assert_eq!(kept, [name("e")]);
     let supervisor = bench.host.supervisor.clone();
-    let cx = Cx { shared, by: None, to: Some(name("e")), supervisor };
+    let cx = Cx { shared, by: None, to: Some(name("e")), supervisor, gone: Default::default() };
     let refused = remove::ephemeral(&cx).await.unwrap_err();
     assert!(refused.message.contains("used again"), "{refused}");
     assert_eq!(bench.restarted().await.names(), ["p", "e"]);

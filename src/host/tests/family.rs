@@ -289,7 +289,13 @@ async fn a_child_that_cannot_be_restored_keeps_none_of_the_others_from_coming_ba
     for pod in ["first", "writer", "last"] {
         bench.stop(pod, false).await.unwrap();
     }
-    let _command = bench.host.shared.pod(&name("p")).unwrap().commands.begin("Bash make".into());
+    let _command = bench
+        .host
+        .shared
+        .pod(&name("p"))
+        .unwrap()
+        .commands
+        .begin("Bash make".into(), Default::default());
     let restore = Method::RestorePods { tree: true, plan: false };
     let Event::Plan { steps, .. } = bench.call(&name("p"), restore).await.unwrap() else {
         panic!()
@@ -323,7 +329,7 @@ async fn the_family_is_the_same_after_the_host_ended() {
     bench.spawn("kid", "sub", "a/deep").await.unwrap();
     bench.root_pod("z", "w").await;
     bench.call(&name("p"), Method::Peer { name: "z".into() }).await.unwrap();
-    let lend = Method::Lend { to: "z".into(), rule: write(bench.root.join("w/b")) };
+    let lend = Method::lend("z", write(bench.root.join("w/b")));
     bench.call(&name("p"), lend).await.unwrap();
     let before = (bench.holding(), bench.host.shared.peers.borrow().clone());
     let bench = bench.restarted().await;
@@ -440,7 +446,7 @@ async fn a_path_is_lent_found_and_taken_back() {
     let bench = Bench::family().await;
     bench.root_pod("z", "w").await;
     let path = bench.root.join("w/b");
-    let lend = |to: &str| Method::Lend { to: to.into(), rule: write(&path) };
+    let lend = |to: &str| Method::lend(to, write(&path));
     bench.call(&name("p"), lend("z")).await.unwrap();
     assert_eq!(bench.writers("b/x"), ["z"]);
     assert!(
@@ -451,11 +457,11 @@ async fn a_path_is_lent_found_and_taken_back() {
     assert_eq!((holders[0].pod.as_str(), holders[0].permission), ("z", Permission::Write));
     assert_eq!(holders[0].lender, Some(name("p")));
     assert_eq!((holders[1].pod.as_str(), holders[1].permission), ("p", Permission::Read));
-    let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
+    let back = bench.call(&name("p"), Method::reclaim(path.clone())).await.unwrap();
     let Event::Reclaimed { leases, .. } = back else { panic!() };
     assert_eq!(leases[0].to, name("z"));
     assert_eq!(bench.writers("b/x"), ["p"]);
-    let none = bench.call(&name("p"), Method::Reclaim { path }).await.unwrap_err();
+    let none = bench.call(&name("p"), Method::reclaim(path)).await.unwrap_err();
     assert!(none.message.contains("has lent nothing"), "{none}");
 }
 
@@ -470,7 +476,7 @@ async fn reclaim_says_only_what_it_took_and_names_a_pod_that_still_reads() {
         let (_, scope) = bench.holding().into_iter().find(|(pod, _)| *pod == name("kid")).unwrap();
         scope.permission(&path) == Some(Permission::Read)
     };
-    let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await;
+    let back = bench.call(&name("p"), Method::reclaim(path.clone())).await;
     let text = back.unwrap_err().message;
     assert!(
         text.contains("nothing can be taken back") && text.contains("`kid` still reads"),
@@ -479,8 +485,8 @@ async fn reclaim_says_only_what_it_took_and_names_a_pod_that_still_reads() {
     assert!(reads(&bench));
     bench.root_pod("z", "z").await;
     let rule = write(&path);
-    bench.call(&name("p"), Method::Lend { to: "z".into(), rule }).await.unwrap();
-    let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
+    bench.call(&name("p"), Method::lend("z", rule)).await.unwrap();
+    let back = bench.call(&name("p"), Method::reclaim(path.clone())).await.unwrap();
     let Event::Reclaimed { leases, left } = back else { panic!() };
     assert_eq!(leases.iter().map(|lent| lent.to.as_str()).collect::<Vec<_>>(), ["z"]);
     let may = |to: &str, permission| Lent { to: name(to), rule: Rule::new(&path, permission) };
@@ -497,8 +503,8 @@ async fn a_reclaim_of_write_access_says_that_reading_stays_where_it_does() {
     bench.root_pod("z", "z").await;
     let path = bench.root.join("w");
     let rule = write(bench.root.join("w/b"));
-    bench.call(&name("p"), Method::Lend { to: "z".into(), rule }).await.unwrap();
-    let back = bench.call(&name("p"), Method::Reclaim { path }).await.unwrap();
+    bench.call(&name("p"), Method::lend("z", rule)).await.unwrap();
+    let back = bench.call(&name("p"), Method::reclaim(path)).await.unwrap();
     let Event::Reclaimed { leases, left } = back else { panic!() };
     assert_eq!(leases.len(), 2);
     let reads = Rule::new(bench.root.join("w/a"), Permission::Read);
@@ -512,13 +518,19 @@ async fn scope_never_moves_from_under_a_running_command() {
     bench.spawn("p", "kid", "a").await.unwrap();
     bench.spawn("p", "old", "b").await.unwrap();
     bench.stop("old", false).await.unwrap();
-    let command = bench.host.shared.pod(&name("p")).unwrap().commands.begin("Bash make".into());
+    let command = bench
+        .host
+        .shared
+        .pod(&name("p"))
+        .unwrap()
+        .commands
+        .begin("Bash make".into(), Default::default());
     let refused = |result: Result<Event, Refusal>| {
         let refusal = result.unwrap_err();
         assert!(refusal.message.contains("`p` runs Bash make, which may write below"), "{refusal}");
     };
     let (c, d) = (bench.root.join("w/c"), bench.root.join("w/d"));
-    let lend = || Method::Lend { to: "z".into(), rule: write(&d) };
+    let lend = || Method::lend("z", write(&d));
     refused(bench.spawn("p", "new", "c").await.map(|info| Event::Created { info: Box::new(info) }));
     refused(bench.client.call(None, Method::Restore { name: "old".into() }).await);
     refused(bench.call(&name("p"), lend()).await);
@@ -694,9 +706,7 @@ impl Bench {
     async fn follow(&self, advice: &str) {
         let words: Vec<&str> = advice.split(' ').collect();
         let (pod, method) = match words.as_slice() {
-            [":lend", from, to, path, ..] => {
-                (*from, Method::Lend { to: (*to).into(), rule: write(*path) })
-            }
+            [":lend", from, to, path, ..] => (*from, Method::lend(*to, write(*path))),
             [":stop", "--tree", pod, ..] => {
                 (*pod, Method::StopPods { tree: true, unless_busy: false, silent: false })
             }
@@ -865,7 +875,7 @@ async fn the_notes_of_an_ephemeral_pod_advise_no_lease() {
 async fn a_lease_that_needs_a_live_pod_names_the_stopped_one_and_how_it_comes_back() {
     let bench = Bench::family().await;
     bench.root_pod("other", "v").await;
-    let lend = |to: &str| Method::Lend { to: to.into(), rule: write(bench.root.join("w")) };
+    let lend = |to: &str| Method::lend(to, write(bench.root.join("w")));
     bench.stop("other", false).await.unwrap();
     let refused = bench.call(&name("p"), lend("other")).await.unwrap_err().message;
     assert!(refused.contains("`other` is stopped") && refused.ends_with(":restore other first"));
@@ -882,7 +892,7 @@ async fn what_was_reclaimed_stays_reclaimed_over_stop_restore_and_a_new_host_unt
     bench.spawn("p", "kid", "a").await.unwrap();
     assert_eq!(bench.writers("a/x"), ["kid"]);
     let path = bench.root.join("w/a");
-    bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
+    bench.call(&name("p"), Method::reclaim(path.clone())).await.unwrap();
     bench.stop("kid", false).await.unwrap();
     bench.call(&name("kid"), Method::RestorePods { tree: false, plan: false }).await.unwrap();
     assert_eq!(bench.writers("a/x"), ["p"]);
@@ -930,7 +940,7 @@ async fn reading_that_a_pod_has_already_is_not_lent_again() {
     let bench = Bench::family().await;
     bench.root_pod("second", "w").await;
     let rule = Rule::new(bench.root.join("w"), Permission::Read);
-    let lend = Method::Lend { to: "second".into(), rule };
+    let lend = Method::lend("second", rule);
     let refused = bench.call(&name("p"), lend).await.unwrap_err().message;
     assert_eq!(refused, format!("`second` can read {} already", bench.root.join("w").display()));
 }

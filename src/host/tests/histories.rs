@@ -59,7 +59,7 @@ fn number(variable: &str, usual: u64) -> u64 {
 }
 
 /// A stream of numbers that a seed decides (splitmix64).
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
     fn next(&mut self) -> u64 {
@@ -70,11 +70,11 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
-    fn of(&mut self, list: &[&'static str]) -> &'static str {
+    pub fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 }
@@ -180,7 +180,7 @@ impl Life<'_> {
             14 => ("peer", self.person(Some(one), Method::Peer { name: two.into() }).await),
             15 => ("unpeer", self.person(Some(one), Method::Unpeer { name: two.into() }).await),
             16 => {
-                let lend = Method::Lend { to: two.into(), rule: write(self.place(place)) };
+                let lend = Method::lend(two, write(self.place(place)));
                 ("lend", self.person(Some(one), lend).await)
             }
             17 | 18 => {
@@ -207,7 +207,7 @@ impl Life<'_> {
             24 => ("move", self.move_all(one).await),
             _ => {
                 let path = self.place(place);
-                ("reclaim", self.person(Some(one), Method::Reclaim { path }).await)
+                ("reclaim", self.person(Some(one), Method::reclaim(path)).await)
             }
         };
         let outcome = if result.is_ok() { "" } else { " (refused)" };

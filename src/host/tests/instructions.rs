@@ -57,7 +57,7 @@ async fn a_scope_that_was_lent_between_two_messages_is_noted_once() {
     let mut bench = Bench::family().await;
     bench.root_pod("z", "w").await;
     bench.say_and_wait(&name("z"), "one").await;
-    let lend = Method::Lend { to: "z".into(), rule: write(bench.root.join("w/b")) };
+    let lend = Method::lend("z", write(bench.root.join("w/b")));
     bench.call(&name("p"), lend).await.unwrap();
     assert_eq!(bench.noted_once(&name("z")).await, ["scope"]);
     let (_, note) = bench.notes(&name("z")).await.pop().unwrap();

@@ -97,7 +97,7 @@ async fn no_person_gave_the_scope_of_a_child_whose_parent_is_deleted() {
     let bench = bench.restarted().await;
     assert_eq!((bench.given("sub"), bench.given("f")), (vec![], vec![]));
     let part = write(bench.root.join("w/b"));
-    let lend = Method::Lend { to: "sub".into(), rule: part.clone() };
+    let lend = Method::lend("sub", part.clone());
     bench.call(&name("p"), lend).await.unwrap();
     assert_eq!(bench.given("sub"), [part]);
 }

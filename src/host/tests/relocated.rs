@@ -36,7 +36,7 @@ async fn a_family_follows_its_directory_with_its_scopes_and_leases() {
     bench.spawn("p", "kid", "a").await.unwrap();
     bench.spawn("kid", "sub", "a/deep").await.unwrap();
     bench.root_pod("z", "z").await;
-    let lend = Method::Lend { to: "z".into(), rule: write(bench.root.join("w/b")) };
+    let lend = Method::lend("z", write(bench.root.join("w/b")));
     bench.call(&name("p"), lend).await.unwrap();
     // What a child did first is a message for its parent.
     for pod in ["sub", "kid", "p"] {

@@ -12,7 +12,9 @@ use crate::host::verb::{Cx, create, new, send};
 use crate::host::{Shared, listing};
 use crate::mesh::{Id, Status};
 use crate::protocol::method::NewPod;
-use crate::protocol::{AgentOrigin, Event, McpClient, Method, PodName, Refusal, SpawnPod, State};
+use crate::protocol::{
+    AgentOrigin, Event, McpClient, Method, PodName, Refusal, SpawnPod, State, WhileRunning,
+};
 use crate::scope::{Permission, Rule};
 use crate::text::SafeText;
 use std::path::{Path, PathBuf};
@@ -66,7 +68,8 @@ pub(crate) async fn carry_out(
     method: Method,
 ) -> Result<Event, Refusal> {
     let (name, to) = (method.name(), pod.clone());
-    let cx = Cx { shared: shared.clone(), by: None, to: pod, supervisor: supervisor.clone() };
+    let (shared, supervisor) = (shared.clone(), supervisor.clone());
+    let cx = Cx { shared, by: None, to: pod, supervisor, gone: Default::default() };
     let request = async move {
         let folder = canonical(&cx, &by.client.folder).await?;
         let client = McpClient { folder, ..by.client.clone() };
@@ -186,10 +189,11 @@ impl Asker {
             instruction: None,
             effort: None,
             worktree: None,
+            running: WhileRunning::Refuse,
         } = spawn
         else {
             return Err(Refusal::invalid(
-                "an MCP client chooses no profile, no effort, no instruction and no working tree",
+                "an MCP client chooses no profile, no effort, no instruction, no working tree and no end of commands",
             ));
         };
         let name = PodName::parse(&name).map_err(|e| Refusal::invalid(e.to_string()))?;

@@ -3,13 +3,14 @@
 use crate::host::paths::resolved;
 use crate::host::supervisor::Family;
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::protocol::{Event, PodName, Refusal};
+use crate::protocol::{Event, PodName, Refusal, WhileRunning};
 use crate::scope::lease::NotLent;
 use crate::scope::{Permission, Rule};
 
 pub(crate) struct Lend {
     pub(crate) to: String,
     pub(crate) rule: Rule,
+    pub(crate) running: WhileRunning,
 }
 
 impl Verb for Lend {
@@ -20,7 +21,9 @@ impl Verb for Lend {
         let resolved = resolved(&cx, &self.rule.target).await?;
         let exists = resolved.exists;
         let rule = Rule { target: resolved.path, ..self.rule };
-        cx.family(move |family| lend(family, &from, &self.to, rule)).await?;
+        let (to, running) = (self.to, self.running);
+        let step = move |family: &mut Family| lend(family, &from, &to, rule.clone());
+        cx.family_when_unused(running, step).await?;
         crate::crash_point!("lend-stored");
         Ok(Event::PathLent { exists })
     }

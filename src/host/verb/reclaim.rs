@@ -3,13 +3,14 @@
 use crate::host::paths::canonical;
 use crate::host::supervisor::Family;
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::protocol::{Event, Lent, PodName, Refusal};
+use crate::protocol::{Event, Lent, PodName, Refusal, WhileRunning};
 use crate::scope::lease::Lease;
 use crate::scope::{Permission, Rule};
 use std::path::PathBuf;
 
 pub(crate) struct Reclaim {
     pub(crate) path: PathBuf,
+    pub(crate) running: WhileRunning,
 }
 
 impl Verb for Reclaim {
@@ -19,7 +20,7 @@ impl Verb for Reclaim {
         let owner = cx.pod()?.name;
         let region = Rule::new(canonical(&cx, &self.path).await?, Permission::Write);
         crate::crash_point!("reclaim-asked");
-        let reclaimed = cx.family(move |family| {
+        let reclaimed = cx.family_when_unused(self.running, move |family: &mut Family| {
             let around: Vec<Lease> =
                 family.table.lent_around(&owner.key(), &region).cloned().collect();
             let taken = family.table.reclaim(&owner.key(), &region);

@@ -19,6 +19,7 @@ use crate::tools::jobs::EndedBy;
 use crate::trace::OrLog as _;
 use futures_util::future::join;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a child may take to accept its first message.
@@ -39,10 +40,11 @@ impl Verb for SpawnPod {
             Some(top) => plan_in_tree(&self, &asked, top, parental, scope, &cx).await?,
         };
         let tree = plan.resolved.worktree.clone();
-        let created = cx.family(move |family| {
+        let plan = Arc::new(plan);
+        let created = cx.family_when_unused(self.running, move |family: &mut Family| {
             // The family may have changed since the first check.
             asked.check(family)?;
-            let (row, env) = (plan.row(asked.name), plan.env);
+            let (row, env) = (plan.row(asked.name.clone()), plan.env.clone());
             Ok(family.create(row, Birth::Child { env }))
         });
         let created = created.await;

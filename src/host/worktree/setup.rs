@@ -8,6 +8,7 @@ use crate::host::worktree::end_of;
 use crate::protocol::Refusal;
 use crate::tools::{self, CommandTime, Output};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// How long it may take.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -29,11 +30,12 @@ pub(super) async fn run(shared: &Shared, pod: &Handle) -> Option<String> {
 }
 
 async fn command_of(pod: &Handle, command: String) -> Result<Output, Refusal> {
-    let _running = pod.commands.begin(format!("setup {command}"));
+    let end = CancellationToken::new();
+    let _running = pod.commands.begin(format!("setup {command}"), end.clone());
     let ctx = pod.command_context().await?;
     let command_time = CommandTime { default: LIMIT, max: LIMIT };
     let ctx = tools::Context { command_time, ..ctx };
-    Ok(tools::run_without_call(command, &ctx).await)
+    Ok(tools::run_without_call(command, &ctx, &end).await)
 }
 
 fn how_it_ended(output: &Output) -> Option<String> {

@@ -1,7 +1,7 @@
 //! `SpawnPod`: a child of one's own.
 
 use crate::protocol::method::SpawnPod;
-use crate::protocol::{Effort, Event, Method, NewWorktree, PodName};
+use crate::protocol::{Effort, Event, Method, NewWorktree, PodName, WhileRunning};
 use crate::scope::{Permission, Rule};
 use crate::tools::fault::Fault;
 use crate::tools::pods::{self, HostRequest, Verb};
@@ -42,6 +42,9 @@ pub struct Input {
     /// be allowed to write whole. The name of its branch, which begins at your commit if it is new; or true for a branch
     /// with the name of the child.
     worktree: Option<Worktree>,
+    /// While your commands run that may write what you lend: refuse (usual) names them, wait waits for their end, an hour at
+    /// most, and end ends them first.
+    running: Option<WhileRunning>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -101,13 +104,23 @@ pub const VERB: Verb = Verb {
 };
 
 fn request(arguments: &str, me: &PodName) -> Result<HostRequest, Fault> {
-    let Input { name, task, scope, profile, instruction, effort, cwd, worktree } =
+    let Input { name, task, scope, profile, instruction, effort, cwd, worktree, running } =
         input::parse("SpawnPod", arguments)?;
     let scope = scope.into_iter().map(Rule::from).collect();
     let named = name.clone();
     let worktree = worktree.and_then(Into::into);
-    let method =
-        Method::Spawn(SpawnPod { name, task, scope, profile, instruction, effort, cwd, worktree });
+    let running = running.unwrap_or_default();
+    let method = Method::Spawn(SpawnPod {
+        name,
+        task,
+        scope,
+        profile,
+        instruction,
+        effort,
+        cwd,
+        worktree,
+        running,
+    });
     Ok(HostRequest { pod: me.clone(), named, method })
 }
 

@@ -185,8 +185,8 @@ impl Asker<'_> {
                 Method::RestorePods { tree: n.is_multiple_of(2), plan: n.is_multiple_of(3) }
             }
             "Unpeer" => Method::Unpeer { name: other.to_string() },
-            "Lend" => Method::Lend { to: other.to_string(), rule: rule(path.join("lent")) },
-            "Reclaim" => Method::Reclaim { path },
+            "Lend" => Method::lend(other.as_str(), rule(path.join("lent"))),
+            "Reclaim" => Method::reclaim(path),
             "Who" => Method::Who { path },
             "Decide" => {
                 let approvals = self.bench.host.shared.approvals();

@@ -95,9 +95,9 @@ impl Scene {
         self.call(None, Method::Who { path: bench.root.join("q") }).await.unwrap();
         self.call(Some("q"), Method::ListPolicy).await.unwrap();
         self.call(Some("q"), files("x")).await.unwrap();
-        let lend = Method::Lend { to: "p".into(), rule: write(bench.root.join("q/lent")) };
+        let lend = Method::lend("p", write(bench.root.join("q/lent")));
         self.call(Some("q"), lend).await.unwrap();
-        self.call(Some("q"), Method::Reclaim { path: bench.root.join("q/lent") }).await.unwrap();
+        self.call(Some("q"), Method::reclaim(bench.root.join("q/lent"))).await.unwrap();
         self.new_pod("r").await.unwrap();
     }
 
@@ -132,7 +132,7 @@ async fn beside<T: std::fmt::Debug>(late: impl Future<Output = T>, others: impl 
 async fn each_request_with_a_silent_path_is_refused_after_the_deadline_and_delays_no_other() {
     let scene = Scene::new().await;
     let new = NewPod { cwd: scene.below("new"), ..NewPod::default() };
-    let lend = Method::Lend { to: "q".into(), rule: write(scene.below("lend")) };
+    let lend = Method::lend("q", write(scene.below("lend")));
     let child = scene.below("child");
     let late = async {
         tokio::join!(
@@ -140,7 +140,7 @@ async fn each_request_with_a_silent_path_is_refused_after_the_deadline_and_delay
             scene.spawned_by_a_model(&child),
             scene.refused(Some("m"), files("comp")),
             scene.refused(Some("p"), lend),
-            scene.refused(Some("p"), Method::Reclaim { path: scene.below("reclaim") }),
+            scene.refused(Some("p"), Method::reclaim(scene.below("reclaim"))),
             scene.refused(None, Method::Who { path: scene.below("who") }),
             scene.refused(Some("m"), Method::ListPolicy),
             scene.refused(Some("s"), Method::RestorePods { tree: false, plan: false }),

@@ -138,6 +138,8 @@ const CASES: &[Case] = &[
     case("explain", &[("explain_command", "alice")], "state idle since"),
     case("explain docs", &[], "because it was stopped"),
     case("lend alice bob {dir}/alice/part", &[("lend", "alice")], "alice lent {dir}/alice/part to bob · :reclaim {dir}/alice/part takes it back"),
+    case("lend --wait alice bob {dir}/alice/part", &[("lend", "alice")], "alice lent {dir}/alice/part to bob"),
+    after(Before::Lent, case("reclaim --end {dir}/alice/part", &[("reclaim", "alice")], "took back write {dir}/alice/part from bob")),
     after(Before::Lent, case("reclaim {dir}/alice/part", &[("reclaim", "alice")], "took back write {dir}/alice/part from bob")),
     after(Before::Changed, case("since", &[("since", "")], "The last day · cost unknown · 0 file +0 −0 finished alice:")),
     case("since 8h", &[("since", "")], "no run ended in the last 8 h"),

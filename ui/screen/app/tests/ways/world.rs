@@ -188,7 +188,7 @@ impl World {
             Before::Lent => {
                 let path = self.dir.path().join("alice/part");
                 let rule = yoi::scope::Rule::new(path, yoi::scope::Permission::Write);
-                self.try_call(Some("alice"), Method::Lend { to: "bob".into(), rule }).await;
+                self.try_call(Some("alice"), Method::lend("bob", rule)).await;
             }
             Before::Changed => {
                 // A file that is there already cannot be written without reading it. It may be missing.
