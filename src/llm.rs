@@ -101,6 +101,8 @@ pub enum Delta {
     Usage(Usage),
     /// The provider refused this, and accepted the request without it.
     Learned(Vec<adjust::Learned>),
+    /// A part of the answer could not be read and may have held words: why.
+    Garbled(String),
     /// A block or event we do not know; kept for the trace, never an error.
     Unknown(Value),
     /// The provider said that the answer is complete. A stream that ends without it was cut.

@@ -280,6 +280,16 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::ActAs(_) => {
             Err(Refusal::invalid("only a connection to the host socket acts as a client"))
         }
+        Method::LeaveOut { .. } => {
+            authority::check(&cx, Caller::Person)?;
+            // A program that has ended, such as `-p`, left the Pod stopped.
+            let pod = cx.pod()?;
+            if send::must_be_live(&pod).is_err() {
+                let restore = restore::RestoreByName { name: pod.name.to_string() };
+                authorized(restore, cx.clone()).await?;
+            }
+            pod.call_by(cx.by, method).await
+        }
         Method::PodEvent(_)
         | Method::Watch
         | Method::Resume
@@ -289,7 +299,6 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::ListRewindTargets
         | Method::Rewind { .. }
         | Method::UndoRewind { .. }
-        | Method::LeaveOut { .. }
         | Method::ListCompletions { .. }
         | Method::Open { .. }
         | Method::SetModel { .. }

@@ -1,13 +1,14 @@
 //! Learns from a refusal which part of a request a server does not accept; later requests leave it out.
 
 use crate::config::models::{Dialect, Model, Wire};
-use crate::llm::{Failure, Input, Request, anthropic, provider};
+use crate::llm::{Failure, Input, Request, anthropic, provider, refused};
 use crate::protocol::entry::Kept;
 use crate::protocol::{Item, Role, now_ms};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
+pub mod pictures;
 mod room;
 mod sayings;
 #[cfg(test)]
@@ -42,6 +43,12 @@ pub enum Adjustment {
     /// The server accepts no cache markers.
     NoMarkers,
     NoImages,
+    /// The server accepts this picture of a conversation not, and others perhaps: the file that holds it.
+    NoImage(String),
+    /// The server accepts only ids of calls in yoi's own form, whatever it gave before.
+    OwnIds,
+    /// The server wants this text as the content of a message that has only calls.
+    FilledContent(String),
     /// The server accepts no system prompt.
     NoSystem,
     /// The server accepts no thoughts of earlier replies, nor what is joined to them.
@@ -90,6 +97,11 @@ impl Learned {
             }
             Adjustment::NoMarkers => "carry no cache markers".into(),
             Adjustment::NoImages => "carry no images".into(),
+            Adjustment::NoImage(_) => "do not carry the picture that was refused".into(),
+            Adjustment::OwnIds => "name calls by ids of nine letters and digits".into(),
+            Adjustment::FilledContent(text) => {
+                format!("have the content \"{text}\" in messages that only make calls")
+            }
             Adjustment::NoSystem => "carry the system prompt as the first message".into(),
             Adjustment::NoThoughts => "carry no thinking of earlier replies".into(),
             Adjustment::ThinkingWithCalls => "carry thinking with each call".into(),
@@ -131,8 +143,9 @@ pub fn adjusted_body(request: &Request, configured: &Model, known: &[Learned]) -
     let model = adjusted_model(configured, known);
     let mut request = request.clone();
     for learned in known {
-        match learned.adjustment {
+        match &learned.adjustment {
             Adjustment::MaxTokens(most) => {
+                let most = *most;
                 let wanted = request.config.max_tokens.unwrap_or(most);
                 request.config.max_tokens = Some(wanted.min(most));
             }
@@ -141,6 +154,7 @@ pub fn adjusted_body(request: &Request, configured: &Model, known: &[Learned]) -
                 request.input.insert(0, Arc::new(Kept::new(None, prompt)));
             }
             Adjustment::NoThoughts => request.input = without_thoughts(&request.input),
+            Adjustment::NoImage(blob) => pictures::hide(&mut request.input, blob),
             _ => {}
         }
     }
@@ -155,8 +169,12 @@ pub fn adjusted_body(request: &Request, configured: &Model, known: &[Learned]) -
     }
     let body = provider::body(&request, &model);
     let in_body = |learned: &&Learned| {
-        use Adjustment::{NoMarkers, Renamed, Without};
-        matches!(learned.adjustment, Without { .. } | Renamed { .. } | NoMarkers)
+        use Adjustment::{FilledContent, NoMarkers, OwnIds, Renamed, Without};
+        let adjustment = &learned.adjustment;
+        matches!(
+            adjustment,
+            Without { .. } | Renamed { .. } | NoMarkers | OwnIds | FilledContent(_)
+        )
     };
     let mut changes = known.iter().filter(in_body).peekable();
     if changes.peek().is_none() {
@@ -186,6 +204,16 @@ fn change(body: &mut Value, adjustment: &Adjustment) {
             {
                 fields.remove(name);
             }
+            // What one tool cannot have, none can.
+            if let Some(field) = path.strip_prefix("/tools/0/") {
+                let tools = body.get_mut("tools").and_then(Value::as_array_mut);
+                let tools = tools.into_iter().flatten().filter_map(Value::as_object_mut);
+                tools.for_each(|tool| drop(tool.remove(field)));
+            }
+            if path == "/stream" {
+                // Its options belong to it.
+                body.as_object_mut().map(|fields| fields.remove("stream_options"));
+            }
         }
         Adjustment::Renamed { from, to } => {
             if let Some(value) = body.as_object_mut().and_then(|fields| fields.remove(from)) {
@@ -197,6 +225,16 @@ fn change(body: &mut Value, adjustment: &Adjustment) {
             let messages = body.get_mut("messages").and_then(Value::as_array_mut);
             let contents = messages.into_iter().flatten().filter_map(|one| one.get_mut("content"));
             contents.for_each(unmark);
+        }
+        Adjustment::OwnIds => refused::name_calls_anew(body),
+        Adjustment::FilledContent(text) => {
+            let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+            let is_empty = |content: &Value| content.is_null() || content == "";
+            for message in messages.into_iter().flatten() {
+                if message.get("content").is_some_and(is_empty) {
+                    message["content"] = Value::from(text.as_str());
+                }
+            }
         }
         _ => {}
     }

@@ -193,33 +193,28 @@ const FILTERED: [&str; 27] = [
     "sensitive information",
 ];
 
-/// What servers call the size of what a model reads.
-const SIZES: [&str; 21] = [
-    "context length",
-    "context_length",
-    "context window",
-    "contextwindow",
-    "context size",
-    "context limit",
-    "context overflow",
-    "context the overflow",
-    "token count",
-    "token length",
-    "token limit",
-    "input length",
-    "input tokens",
-    "`inputs`",
-    "prompt length",
-    "prompt tokens",
-    "sequence length",
-    "max_seq_len",
-    "max length",
-    "maximum input",
-    "maximum prompt",
+/// Words that name the size of what a model reads where one of the first stands before one of the second: `context window`,
+/// `max_seq_len`.
+const READ: [&str; 13] = [
+    "context", "token", "tokens", "input", "inputs", "prompt", "sequence", "seq", "model",
+    "payload", "message", "kv", "text",
+];
+const SIZE: [&str; 10] = [
+    "length",
+    "len",
+    "window",
+    "size",
+    "limit",
+    "count",
+    "tokens",
+    "characters",
+    "overflow",
+    "overflows",
 ];
 
 /// What they say of a request that is larger.
-const EXCEEDS: [&str; 17] = [
+const EXCEEDS: [&str; 18] = [
+    "exceeding",
     "exceed",
     "too long",
     "too large",
@@ -243,7 +238,9 @@ const EXCEEDS: [&str; 17] = [
 const NEAR: usize = 160;
 
 /// The same in other words.
-const TOO_LONG: [&str; 15] = [
+const TOO_LONG: [&str; 17] = [
+    "contextwindowexceed",
+    "超过模型上限",
     // Anthropic, and the gate before it.
     "prompt is too long",
     "prompt too long",
@@ -276,20 +273,45 @@ fn is_too_long(codes: &str, words: &str) -> bool {
     says(words, &TOO_LONG)
         || says(codes, &TOO_LONG)
         || says(codes, &["max_prompt_tokens_exceeded"])
-        || SIZES.iter().any(|size| {
+        || sizes(words).into_iter().any(|at| {
             // Of a long text that repeats a part of the request, words that stand far apart say nothing together.
-            words.match_indices(size).any(|(at, _)| {
-                let from = words.floor_char_boundary(at.saturating_sub(NEAR));
-                let to = words.floor_char_boundary((at + size.len() + NEAR).min(words.len()));
-                says(&words[from..to], &EXCEEDS)
-            })
+            let from = words.floor_char_boundary(at.saturating_sub(NEAR));
+            let to = words.floor_char_boundary((at + NEAR).min(words.len()));
+            says(&words[from..to], &EXCEEDS)
         })
+}
+
+/// The places in lower-case words, in bytes, at which they name the size of what a model reads.
+fn sizes(words: &str) -> Vec<usize> {
+    let is_between = |c: char| !c.is_ascii_alphanumeric();
+    let (mut at, mut before, mut sizes) = (0, "", Vec::new());
+    for piece in words.split_inclusive(is_between) {
+        at += piece.len();
+        let word = piece.trim_end_matches(is_between);
+        if matches!(word, "" | "the") {
+            continue;
+        }
+        let is_most = matches!((before, word), ("max", "length") | ("maximum", "input" | "prompt"));
+        if is_most || READ.contains(&before) && SIZE.contains(&word) {
+            sizes.push(at);
+        }
+        before = word;
+    }
+    sizes
 }
 
 /// The codes that an error object has beside its words, the first one that of its own place for it.
 pub fn codes(error: &Value) -> Vec<String> {
     let is_code = |code: &&Value| !matches!(code.as_str(), Some("" | "error"));
-    let places = ["/code", "/status", "/type", "/innererror/code", "/status_code", "/error_code"];
+    let places = [
+        "/code",
+        "/status",
+        "/type",
+        "/innererror/code",
+        "/status_code",
+        "/error_code",
+        "/errcode",
+    ];
     let own = places.iter().filter_map(|place| error.pointer(place)).filter(is_code);
     let quotas = list(error, "details").iter().flat_map(|detail| list(detail, "violations"));
     let codes = own.chain(quotas.filter_map(|quota| quota.get("quotaId")));
@@ -303,7 +325,19 @@ pub fn codes(error: &Value) -> Vec<String> {
 
 /// The words of an error object, with those of the server behind a gateway.
 pub fn words(error: &Value) -> String {
-    let places = ["", "/message", "/msg", "/detail", "/status_msg", "/error_msg"];
+    let places = [
+        "",
+        "/message",
+        "/msg",
+        "/detail",
+        "/status_msg",
+        "/error_msg",
+        "/errmsg",
+        "/error/message",
+        "/errors/0/message",
+        "/errors/0",
+        "/detail/0/msg",
+    ];
     let words = places.iter().find_map(|place| error.pointer(place)?.as_str()).unwrap_or("");
     let upstream = upstream_error(error).map(|body| {
         let body = crate::llm::json::value(&body).unwrap_or(Value::String(body));
@@ -432,6 +466,12 @@ mod tests {
     fn a_request_that_is_too_long_is_known_by_the_words_of_each_provider() {
         for (status, codes, words) in [
             (400, "", "prompt is too long: 208310 tokens > 200000 maximum"),
+            (400, "", "Total tokens of image and text exceed max message tokens. Request id: 0217"),
+            (400, "", "The prompt has 9000 of max input characters: too long"),
+            (400, "", "The decoder prompt is longer than the maximum model length of 8192."),
+            (422, "", "Prompt has 40000 tokens, exceeding the 32768 tokens limit"),
+            (400, "", "tokens数量超过模型上限"),
+            (400, "", "Request payload size exceeds the limit: 20971520 bytes."),
             (
                 400,
                 "",

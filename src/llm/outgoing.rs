@@ -211,6 +211,13 @@ impl<'a> Ids<'a> {
             {
                 *value = Value::Object(wire::arguments(arguments));
             }
+            // A server may have sent none; that of Gemini needs none.
+            if !id_at[1..].contains('/')
+                && native.get(&id_at[1..]).is_none()
+                && let Some(fields) = native.to_mut().as_object_mut()
+            {
+                fields.insert(id_at[1..].to_owned(), Value::from(id.as_str()));
+            }
             for (at, text) in [(id_at, id.as_str()), (name_at, &plain)] {
                 if native.pointer(at).is_some_and(|known| known.as_str() != Some(text))
                     && let Some(value) = native.to_mut().pointer_mut(at)

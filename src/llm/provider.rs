@@ -296,7 +296,9 @@ impl Attempt {
         while let Some(next) = deltas.next().await {
             match next {
                 Ok(Delta::Unknown(_)) => {}
-                Ok(Delta::Usage(_) | Delta::Unseen(_)) if begun.len() < MAX_BEGUN => {
+                Ok(Delta::Usage(_) | Delta::Unseen(_) | Delta::Garbled(_))
+                    if begun.len() < MAX_BEGUN =>
+                {
                     begun.push(next);
                 }
                 Ok(_) => {
@@ -360,7 +362,17 @@ impl Attempt {
                 None if is_too_long => return None,
                 None => {
                     let model = adjust::adjusted_model(model, &self.known);
-                    (None, Some(adjust::parse_refusal(failure, &words, &model, &sent)?))
+                    (
+                        None,
+                        Some(adjust::parse_refusal(
+                            failure,
+                            &words,
+                            &model,
+                            &sent,
+                            &self.request,
+                            &self.known,
+                        )?),
+                    )
                 }
             }
         };

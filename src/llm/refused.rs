@@ -2,7 +2,7 @@
 
 use crate::config::models::Model;
 use crate::llm::adjust::{self, BETWEEN, LISTS, Learned, index};
-use crate::llm::{Failure, Input, Request};
+use crate::llm::{Failure, Input, Request, wire};
 use crate::protocol::Item;
 use serde_json::Value;
 use std::ops::Range;
@@ -115,6 +115,32 @@ fn by_id(words: &str, list: &str, messages: &[Value]) -> Option<String> {
         }
     }
     found.into_iter().flatten().next()
+}
+
+/// Gives each call of a body, and its result, an id of yoi's own form in the place of any other one.
+pub fn name_calls_anew(body: &mut Value) {
+    let is_own = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let name_anew = |value: &mut Value| {
+        let kind = value.get("type").and_then(Value::as_str);
+        let is_call = matches!(kind, Some("tool_use" | "function"));
+        let places = RESULT_IDS.iter().chain(&CALL_IDS).filter(|place| is_call || **place != "/id");
+        for place in places {
+            if let Some(Value::String(id)) = value.pointer_mut(place)
+                && !is_own(id)
+            {
+                *id = wire::call_id_of(id.as_bytes());
+            }
+        }
+    };
+    let lists = LISTS.into_iter().find(|list| body.get(list).is_some_and(Value::is_array));
+    let messages = lists.and_then(|list| body.get_mut(list)?.as_array_mut());
+    for message in messages.into_iter().flatten() {
+        name_anew(message);
+        for parts in PARTS {
+            let parts = message.get_mut(parts).and_then(Value::as_array_mut);
+            parts.into_iter().flatten().for_each(name_anew);
+        }
+    }
 }
 
 /// The first part of a message, or the message where it has none.

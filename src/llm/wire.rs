@@ -149,7 +149,9 @@ pub fn parse(event: &Event) -> Result<Value, Fault> {
     }
     match json::value(data) {
         Ok(value) => reported_in(event, &value).map_or(Ok(value), Err),
-        Err(_) if event.name == "error" => Err(reported(&Value::String(data.to_owned()))),
+        Err(_) if event.name == "error" || is_said_error(data) => {
+            Err(reported(&Value::String(data.to_owned())))
+        }
         Err(error) => {
             let start = SafeText::brief(data, 40);
             let cause = format!("an event is not JSON ({error}): {start}");
@@ -158,6 +160,12 @@ pub fn parse(event: &Event) -> Result<Value, Fault> {
             Err(if is_part { Fault::Garbled(cause) } else { Fault::Noise(cause) })
         }
     }
+}
+
+/// Whether an event is an error in words alone: `[ERROR] the quota is gone`, or an object as Python writes it.
+fn is_said_error(data: &str) -> bool {
+    let data = data.trim_start_matches(['[', '{', '\'', ' ']);
+    data.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"))
 }
 
 /// The error that an event is, in the shapes that are documented or were seen: an `error` object or text at the top, an
@@ -179,7 +187,12 @@ pub fn reported_in(event: &Event, data: &Value) -> Option<Fault> {
     }
     let is_named = event.name == "error" || text(data, "type") == "error";
     let is_bare = || {
-        const OF_AN_ERROR: [&str; 14] = [
+        const OF_AN_ERROR: [&str; 19] = [
+            "errors",
+            "result",
+            "messages",
+            "errcode",
+            "errmsg",
             "object",
             "message",
             "msg",
@@ -195,10 +208,9 @@ pub fn reported_in(event: &Event, data: &Value) -> Option<Fault> {
             "error_msg",
             "timestamp",
         ];
-        const WORDS: [&str; 4] = ["message", "msg", "detail", "error_msg"];
-        const CODES: [&str; 5] = ["code", "status", "detail", "error_code", "success"];
+        const CODES: [&str; 6] = ["code", "status", "detail", "error_code", "errcode", "success"];
         let is_known = |key: &String| OF_AN_ERROR.contains(&key.as_str());
-        let has_words = WORDS.iter().any(|key| !text(data, key).is_empty());
+        let has_words = !cause::words(data).is_empty();
         let has_code = CODES.iter().any(|key| !at(data, key).is_null());
         let succeeded = at(data, "success").as_bool() == Some(true);
         let is_all = data.as_object().is_some_and(|it| it.keys().all(is_known));
@@ -260,7 +272,7 @@ pub fn arguments_text(raw: &str) -> String {
 /// Any other text stays as it came, so that the refusal can quote it. [`arguments_text`] is what is sent back.
 pub fn received_arguments(raw: &str) -> String {
     let text = raw.trim();
-    if text.is_empty() || text == "null" {
+    if is_nothing(text) {
         return "{}".to_owned();
     }
     if ValueCount::is_too_many(text) || serde_json::from_str::<Map<String, Value>>(text).is_ok() {
@@ -271,6 +283,11 @@ pub fn received_arguments(raw: &str) -> String {
     let Some(object) = object else { return text.to_owned() };
     tracing::warn!("the arguments of a call are not strict JSON: {}", SafeText::brief(text, 200));
     Value::Object(object).to_string()
+}
+
+/// Whether this text of the arguments of a call stands for a call without any.
+pub fn is_nothing(arguments: &str) -> bool {
+    matches!(arguments.trim(), "" | "null" | "None" | "[]" | "\"\"")
 }
 
 /// What a model reads of a tool result; never blank, which some APIs refuse.
@@ -299,6 +316,9 @@ pub fn picture(
     let unseen = |kind: &str| Err(format!("[an image ({kind}) that this model cannot see]"));
     if !model.images {
         return unseen(&image.media_type);
+    }
+    if image.blob.is_empty() {
+        return Err("[an image that the provider refused]".into());
     }
     let name = Path::new(&image.blob).file_name().unwrap_or_default();
     let path = request.blobs.join(name);
@@ -369,9 +389,9 @@ mod tests {
 
     #[test]
     fn arguments_that_are_no_object_become_an_empty_one() {
-        for raw in ["", "  ", "null", "[1]", "7", r#"{"a":"#, r#""text""#] {
+        for raw in ["", "  ", "null", "None", "[]", "\"\"", "[1]", "7", r#"{"a":"#, r#""text""#] {
             assert_eq!(arguments_text(raw), "{}", "{raw}");
-            let kept = if matches!(raw.trim(), "" | "null") { "{}" } else { raw };
+            let kept = if raw.len() < 5 && !matches!(raw, "[1]" | "7") { "{}" } else { raw };
             assert_eq!(received_arguments(raw), kept);
         }
         assert_eq!(received_arguments("{\"a\": \"1\n2\"}"), r#"{"a":"1\n2"}"#);
@@ -426,6 +446,14 @@ mod tests {
             ("", r#"{"code":"1302","msg":"busy"}"#, "busy (1302)"),
             ("", r#"{"code":1302,"msg":"busy","success":false}"#, "busy (1302)"),
             ("", r#"{"error_code":18,"error_msg":"busy"}"#, "busy (18)"),
+            ("", r#"{"errcode":18,"errmsg":"busy"}"#, "busy (18)"),
+            ("", r#"{"error":{"error":{"message":"busy"}}}"#, "busy"),
+            (
+                "",
+                r#"{"success":false,"errors":[{"code":7,"message":"busy"}],"result":null}"#,
+                "busy",
+            ),
+            ("", r#"{"detail":[{"loc":["body"],"msg":"busy"}]}"#, "busy"),
             (
                 "",
                 r#"{"choices":[],"base_resp":{"status_code":1002,"status_msg":"busy"}}"#,

@@ -358,7 +358,8 @@ pub mod domain {
     /// `{results, why}`: outputs of tools that no request behind this entry carries; each of the results is a
     /// [`super::PrunedResult`].
     pub const PRUNED: &str = "yoi.pruned";
-    /// `{reason, words}`: a reply ended in another way than at its own end: cut by its limit, declined, paused.
+    /// `{reason, words}`: a reply ended in another way than at its own end: cut by its limit, declined, paused; or
+    /// a part of it could not be read.
     pub const STOPPED: &str = "yoi.stopped";
     /// The run goes on with another model, because its own is away: `{from, to, why}`.
     pub const FALLBACK: &str = "yoi.fallback";

@@ -318,6 +318,7 @@ impl Run {
                 | Delta::ToolCallArgs { .. }
                 | Delta::Block { .. }
                 | Delta::Unseen(_)
+                | Delta::Garbled(_)
                 | Delta::Unknown(_) => {}
             }
         }

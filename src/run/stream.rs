@@ -70,6 +70,8 @@ pub(crate) struct Failures {
 /// The outcome of one request.
 enum Reply {
     Done(Complete),
+    /// The reply had neither text nor calls; its cost is in the log.
+    Empty,
     Interrupted,
     /// As [`NoReply::Outdated`].
     Outdated,
@@ -97,6 +99,8 @@ struct Answer {
     said: bool,
     /// Whether a visible text or a tool call has arrived.
     has_content: bool,
+    /// Why the first part of it could not be read that may have held words.
+    garbled: Option<String>,
     /// The last published activity of the run.
     doing: &'static str,
 }
@@ -113,6 +117,7 @@ impl Answer {
             shown: false,
             said: false,
             has_content: false,
+            garbled: None,
             doing: ASKED,
         }
     }
@@ -134,6 +139,7 @@ fn writes(delta: &Delta) -> Option<&'static str> {
         | Delta::Usage(_)
         | Delta::Learned(_)
         | Delta::Unseen(_)
+        | Delta::Garbled(_)
         | Delta::Unknown(_)
         | Delta::End(_) => None,
     }
@@ -144,13 +150,15 @@ impl Run {
     pub(crate) async fn request_reply(&mut self) -> Result<Complete, Stopped> {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;
-        let (mut failures, mut continued) = (self.no_failures(), 0);
+        let (mut failures, mut continued, mut may_repeat) = (self.no_failures(), 0, true);
         loop {
             if self.use_chosen_model().await {
                 failures = self.no_failures();
             }
             let asked = Instant::now();
-            match self.request().await? {
+            match self.request(may_repeat).await? {
+                // Some models end a reply at once and answer the same request when it is made again.
+                Reply::Empty => may_repeat = false,
                 Reply::Done(reply) => {
                     self.session_state.compacted = None;
                     return Ok(reply);
@@ -346,7 +354,8 @@ impl Run {
         .await;
     }
 
-    async fn request(&mut self) -> Result<Reply, Stopped> {
+    /// Makes one request. If it `may_repeat` it, an empty reply is not the answer.
+    async fn request(&mut self, may_repeat: bool) -> Result<Reply, Stopped> {
         self.publish_context().await;
         self.load_wanted().await?;
         self.offered = self.tools_now();
@@ -377,7 +386,9 @@ impl Run {
                 delta = deltas.next() => delta,
             };
             match delta {
-                Some(Ok(Delta::End(stop))) => return self.end(answer, asked, stop).await,
+                Some(Ok(Delta::End(stop))) => {
+                    return self.end(answer, asked, stop, may_repeat).await;
+                }
                 Some(Ok(delta)) => match answer.size.add(&delta) {
                     Ok(()) => self.receive(&mut answer, delta).await?,
                     Err(too_large) => {
@@ -514,7 +525,11 @@ impl Run {
     async fn receive(&mut self, answer: &mut Answer, delta: Delta) -> Result<(), Stopped> {
         let shows = !matches!(
             delta,
-            Delta::Usage(_) | Delta::Learned(_) | Delta::Unseen(_) | Delta::Unknown(_)
+            Delta::Usage(_)
+                | Delta::Learned(_)
+                | Delta::Unseen(_)
+                | Delta::Garbled(_)
+                | Delta::Unknown(_)
         );
         answer.shown |= shows;
         self.acted |= answer.shown;
@@ -544,6 +559,9 @@ impl Run {
             Delta::Usage(usage) => answer.usage = merged(answer.usage, usage),
             Delta::Learned(learned) => {
                 self.commit_learned(learned).await?;
+            }
+            Delta::Garbled(why) => {
+                answer.garbled.get_or_insert(why);
             }
             Delta::Unseen(_) | Delta::Unknown(_) | Delta::End(_) => {}
         }
@@ -615,14 +633,36 @@ impl Run {
     }
 
     /// Commits the held blocks of a complete reply together with its cost.
-    async fn end(&mut self, mut answer: Answer, asked: u64, stop: Stop) -> Result<Reply, Stopped> {
+    async fn end(
+        &mut self,
+        mut answer: Answer,
+        asked: u64,
+        stop: Stop,
+        may_repeat: bool,
+    ) -> Result<Reply, Stopped> {
         let calls: Vec<Call> = answer.held.iter().filter_map(|(item, _)| call(item)).collect();
         let events: Vec<Event> = answer.held.iter().filter_map(|(item, _)| done(item)).collect();
         let mut entries: Vec<Entry> = Vec::with_capacity(answer.held.len() + 1);
         for (item, native) in std::mem::take(&mut answer.held) {
             entries.push(self.said(item, native, false));
         }
-        if !answer.has_content && !matches!(stop, Stop::Refusal(_)) {
+        let is_empty = !answer.has_content && !matches!(stop, Stop::Refusal(_));
+        if is_empty && may_repeat && stop.is_own_end() && self.setup.models.model.is_some() {
+            entries.extend(self.usage_entry(answer.usage, asked));
+            if !entries.is_empty() {
+                self.commit(entries).await?;
+            }
+            self.session_state.journal.stream_done();
+            self.publish_usage(answer.usage).await;
+            tracing::warn!("the answer was empty: asking once more");
+            return Ok(Reply::Empty);
+        }
+        if let Some(why) = &answer.garbled {
+            let said = format!("a part of this reply could not be read and is missing: {why}");
+            self.publish(attach::alert(AlertSource::Pod, said)).await;
+            let note = json!({"reason": "garbled", "words": why});
+            entries.push(Entry::extension(domain::STOPPED, note));
+        } else if is_empty {
             entries.push(Entry::extension(domain::EMPTY_ANSWER, json!({})));
         }
         entries.extend(stopped_entry(&stop));

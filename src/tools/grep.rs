@@ -6,6 +6,7 @@ use crate::tools::glob_pattern::as_meant;
 use crate::tools::ignored::{self, Ignored};
 use crate::tools::walk::{self, Files};
 use crate::tools::{Context, Output, input, scoped_path, text_limit};
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::WalkBuilder;
@@ -104,13 +105,43 @@ pub fn grep(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
 
 fn matcher(input: &Input) -> Result<RegexMatcher, Fault> {
     let mut builder = RegexMatcherBuilder::new();
-    builder.case_insensitive(input.ignore_case).multi_line(true);
-    if input.multiline {
-        builder.dot_matches_new_line(true);
+    builder.case_insensitive(input.ignore_case).multi_line(true).crlf(takes_crlf(input));
+    let pattern = if input.multiline {
+        builder.dot_matches_new_line(true).line_terminator(None);
+        if takes_crlf(input) { with_any_line_end(&input.pattern) } else { input.pattern.clone() }
     } else {
-        builder.line_terminator(Some(b'\n'));
+        if !takes_crlf(input) {
+            builder.line_terminator(Some(b'\n'));
+        }
+        input.pattern.clone()
+    };
+    builder.build(&pattern).map_err(|error| Fault::argument(format!("bad pattern: {error}")))
+}
+
+/// Whether a line may end in CR LF; a pattern that names the CR means it as a character.
+fn takes_crlf(input: &Input) -> bool {
+    !input.pattern.contains("\\r")
+}
+
+/// The pattern with each of its line feeds as the end of a line in either form.
+fn with_any_line_end(pattern: &str) -> String {
+    let (mut any, mut in_class, mut is_escaped) = (String::new(), false, false);
+    for c in pattern.chars() {
+        let is_end = if is_escaped { c == 'n' } else { c == '\n' };
+        if is_end && !in_class {
+            any.truncate(any.len() - usize::from(is_escaped));
+            any.push_str(r"(?:\r?\n)");
+        } else {
+            any.push(c);
+        }
+        match c {
+            '[' if !is_escaped => in_class = true,
+            ']' if !is_escaped => in_class = false,
+            _ => {}
+        }
+        is_escaped = !is_escaped && c == '\\';
     }
-    builder.build(&input.pattern).map_err(|error| Fault::argument(format!("bad pattern: {error}")))
+    any
 }
 
 fn searcher(input: &Input) -> Searcher {
@@ -118,7 +149,12 @@ fn searcher(input: &Input) -> Searcher {
     let context = |own: Option<usize>| {
         if content { own.or(input.around).unwrap_or(0) } else { 0 }
     };
+    let line_end = match takes_crlf(input) {
+        true => LineTerminator::crlf(),
+        false => LineTerminator::byte(b'\n'),
+    };
     SearcherBuilder::new()
+        .line_terminator(line_end)
         .binary_detection(BinaryDetection::quit(0))
         .multi_line(input.multiline)
         .heap_limit(Some(HEAP))

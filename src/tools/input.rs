@@ -31,18 +31,51 @@ fn plain(schema: Schema) -> Value {
 }
 
 /// Removes what costs tokens with each request and tells a model little: the format and the least value of a number,
-/// defaults, and that a field which may be left out may also be null.
+/// defaults, and that a field which may be left out may also be null, which its type and its words say together or not at all.
 fn bare(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
+    for union in ["anyOf", "oneOf"] {
+        let Some(words) = words_of(object.get_mut(union)) else { continue };
+        object.remove(union);
+        object.insert("type".into(), "string".into());
+        object.insert("enum".into(), Value::Array(words));
+    }
+    if let Some(Value::Array(forms)) = object.get_mut("anyOf") {
+        // A union in a union is one, and some servers want the type of each form.
+        let inner = |form: Value| match form.get("anyOf").and_then(Value::as_array) {
+            Some(forms) => forms.clone(),
+            None => vec![form],
+        };
+        *forms = std::mem::take(forms).into_iter().flat_map(inner).collect();
+        forms.retain(|form| form["type"] != "null");
+        forms.iter_mut().for_each(bare);
+    }
     for noise in ["format", "minimum", "default"] {
         object.remove(noise);
     }
     if let Some(kind) = kind(schema).map(str::to_owned) {
         schema["type"] = kind.into();
     }
+    if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.retain(|word| !word.is_null());
+    }
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
     fields.into_iter().flatten().for_each(|(_, field)| bare(field));
     schema.get_mut("items").into_iter().for_each(bare);
+}
+
+/// The words of a union whose forms are nothing but words, or null.
+fn words_of(union: Option<&mut Value>) -> Option<Vec<Value>> {
+    let mut words = Vec::new();
+    for form in union?.as_array_mut()?.iter_mut().filter(|form| form["type"] != "null") {
+        bare(form);
+        match (form["enum"].as_array(), form.get("const")) {
+            (Some(several), _) if form["type"] == "string" => words.extend_from_slice(several),
+            (None, Some(word @ Value::String(_))) => words.push(word.clone()),
+            _ => return None,
+        }
+    }
+    Some(words)
 }
 
 /// Whether these arguments of tool `name` can be read.
@@ -73,19 +106,31 @@ fn object(arguments: &str) -> Result<Value, serde_json::Error> {
     Ok(if value.is_object() { value } else { Value::Object(Default::default()) })
 }
 
-/// Turns texts into the numbers and truth values that the schema wants, and removes null where the
-/// schema needs nothing.
+/// Turns texts into the numbers and truth values that the schema wants, and numbers as `2.0` into whole ones; removes null,
+/// and blank text in the place of a number, where the schema needs nothing.
 fn as_meant(object: &mut Value, schema: &Value) {
     let Some(object) = object.as_object_mut() else { return };
-    object.retain(|name, value| !value.is_null() || is_required(schema, name));
+    object.retain(|name, value| {
+        let is_text = matches!(kind(&schema["properties"][name]), Some("string") | None);
+        let is_blank = !is_text && value.as_str().is_some_and(|text| text.trim().is_empty());
+        !(value.is_null() || is_blank) || is_required(schema, name)
+    });
     for (name, value) in object {
-        let Some(text) = value.as_str().map(str::trim) else { continue };
-        let meant = match kind(&schema["properties"][name]) {
-            Some("integer" | "number" | "boolean") => serde_json::from_str(text).ok(),
-            _ => None,
-        };
-        if let Some(meant @ (Value::Number(_) | Value::Bool(_))) = meant {
+        let kind = kind(&schema["properties"][name]);
+        if let (Some("integer" | "number" | "boolean"), Some(text)) = (kind, value.as_str())
+            && let Ok(meant @ (Value::Number(_) | Value::Bool(_))) =
+                serde_json::from_str(text.trim())
+        {
             *value = meant;
+        }
+        // The largest whole number that a float has exactly.
+        const MOST: f64 = 9_007_199_254_740_992.0;
+        if kind == Some("integer")
+            && let Some(float) = value.as_f64().filter(|_| value.is_f64())
+            && float.fract() == 0.0
+            && float.abs() <= MOST
+        {
+            *value = Value::from(float as i64);
         }
     }
 }
@@ -180,6 +225,55 @@ mod tests {
             r#"{"file_path":"a","count":1,"list":"[\"a\"]"}"#,
         ] {
             assert!(read(wrong).unwrap_err().starts_with("invalid Demo input: "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_as_a_float_and_blank_text_stands_for_no_number() {
+        let meant =
+            |limit| Input { file_path: "a".into(), count: 5, limit, all: false, list: Vec::new() };
+        let text = r#"{"file_path":"a","count":5.0,"limit":"2.0"}"#;
+        assert_eq!(read(text), Ok(meant(Some(2))));
+        assert_eq!(
+            read(r#"{"file_path":"a","count":5,"limit":" ","all":"","list":""}"#),
+            Ok(meant(None))
+        );
+        for wrong in [
+            r#"{"file_path":"a","count":5.5}"#,
+            r#"{"file_path":"a","count":1e300}"#,
+            r#"{"file_path":"a","count":""}"#,
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// The words and the type of a field say the same, as the strictest servers want it.
+    #[test]
+    fn no_schema_of_a_tool_contradicts_itself() {
+        fn check(tool: &str, schema: &Value) {
+            let Some(fields) = schema.as_object() else { return };
+            let (kind, words) = (kind(schema), schema["enum"].as_array());
+            let fits = |word: &Value| match kind {
+                Some("string") => word.is_string(),
+                Some("integer") => word.is_i64(),
+                Some("boolean") => word.is_boolean(),
+                _ => false,
+            };
+            assert!(words.is_none_or(|words| words.iter().all(fits)), "{tool}: {schema}");
+            for union in ["oneOf", "allOf", "$ref"] {
+                assert!(!fields.contains_key(union), "{tool}: {schema}");
+            }
+            let forms = schema["anyOf"].as_array().into_iter().flatten();
+            let has_form = forms.inspect(|form| check(tool, form)).count() > 1;
+            assert!(kind.is_some() != has_form, "{tool}: a field without a type: {schema}");
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            properties.for_each(|(_, field)| check(tool, field));
+            if kind == Some("array") {
+                check(tool, &schema["items"]);
+            }
+        }
+        for tool in crate::tools::TABLE.iter().chain(crate::tools::MESH) {
+            check(tool.name, &tool.spec().schema);
         }
     }
 

@@ -88,7 +88,7 @@ fn a_refused_result_is_left_out_by_the_line_that_p_prints() {
     let result = word(&failed.err, "`yoi resume --without=");
     let line = format!("yoi resume --without={result} bob");
     assert!(failed.err.contains(&format!("`{line}`")), "{failed:?}");
-    let rewind = "`yoi rewind 1 --pod bob` goes back";
+    let rewind = "`yoi rewind 1 --yes --pod bob` goes back";
     assert!(failed.err.contains(rewind), "the other way on: {failed:?}");
 
     let unknown = bench.yoi(&["resume", "--without=nothing", "bob"]);

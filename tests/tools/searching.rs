@@ -420,3 +420,19 @@ async fn what_a_rule_denies_to_read_no_search_shows_and_the_result_says_how_much
     let output = bench.call("Glob", json!({"pattern": "*.env"})).await;
     assert_eq!(relative(&bench, &output), ["local.env"], "the first rule that matches counts");
 }
+
+#[tokio::test]
+async fn grep_finds_the_ends_of_lines_in_files_of_windows_too() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "one\r\ntwo\r\n");
+    bench.file("b.txt", "one\ntwo\n");
+    for (pattern, multiline) in
+        [("one$", false), ("^two$", false), ("one\\n+two", true), ("e$", true)]
+    {
+        let input = json!({"pattern": pattern, "multiline": multiline});
+        let output = bench.call("Grep", input).await;
+        assert!(output.summary.starts_with("Found 2 file(s)"), "{pattern}: {}", output.summary);
+    }
+    let output = bench.call("Grep", json!({"pattern": "one\\r"})).await;
+    assert!(output.summary.starts_with("Found 1 file(s)"), "a CR that is named is a character");
+}

@@ -51,7 +51,12 @@ pub fn worded(text: &str, way: Way, family: &Family, about: Option<&PodName>) ->
                 let (flags, behind) = flags_at(behind);
                 // The words name what the verb is for.
                 let about = about.filter(|_| words.is_empty() || !verb.takes_several());
-                let flags = &format!("{words}{flags}");
+                // A shell asks for no confirmation of a rewind.
+                let given = format!("{words}{flags}");
+                let is_number = given.trim_start().starts_with(|c: char| c.is_ascii_digit());
+                let goes_back = way == Way::Shell && verb.name == "rewind" && is_number;
+                let confirmed = if goes_back { " --yes" } else { "" };
+                let flags = &format!("{given}{confirmed}");
                 let (pods, behind) = pods_at(behind, family);
                 let (path, behind) = path_at(behind);
                 let mut line = typed(verb, flags, &pods, about, way);
@@ -216,7 +221,7 @@ mod tests {
             (":rewind --undo brings it back", "`yoi rewind --undo --pod shop-4` brings it back"),
             (
                 ": :resume --without=8ed566 goes on, :rewind 2 goes back",
-                ": `yoi resume --without=8ed566 shop-4` goes on, `yoi rewind 2 --pod shop-4` goes back",
+                ": `yoi resume --without=8ed566 shop-4` goes on, `yoi rewind 2 --yes --pod shop-4` goes back",
             ),
             (
                 "401; :connect shed --key-first stores one",

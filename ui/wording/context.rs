@@ -35,6 +35,10 @@ pub fn note(name: &str, payload: &Value) -> Option<String> {
             let word = SafeText::line(text("words"));
             Some(format!("the reply ended for a reason that yoi does not know: {word}"))
         }
+        "garbled" => {
+            let why = SafeText::line(text("words"));
+            Some(format!("a part of this reply could not be read and is missing: {why}"))
+        }
         // A failed run says what was declined, and a pause goes on by itself.
         _ => None,
     }
@@ -83,6 +87,7 @@ mod tests {
             |reason: &str| note(domain::STOPPED, &json!({"reason": reason, "words": "w"}));
         assert!(stopped("max_tokens").is_some_and(|said| said.contains("cut this reply")));
         assert!(stopped("other").is_some_and(|said| said.ends_with("know: w")));
+        assert!(stopped("garbled").is_some_and(|said| said.ends_with("is missing: w")));
         let beside = |refused| note(domain::TURN, &json!({"writers": ["a"], "refused": refused}));
         let reads = "this run only reads where a writes";
         assert_eq!(beside(false).as_deref(), Some(reads));

@@ -2,9 +2,9 @@
 
 use crate::config::catalogue::Catalogue;
 use crate::config::models::{Dialect, Model, Wire};
-use crate::llm::Failure;
-use crate::llm::adjust::{Adjustment, field};
+use crate::llm::adjust::{Adjustment, Learned, field, pictures};
 use crate::llm::cause::PASSING;
+use crate::llm::{Failure, Request};
 use serde_json::Value;
 
 /// The lists of a body that hold the conversation.
@@ -66,7 +66,11 @@ const OF_THOUGHT: [&str; 15] = [
 ];
 
 /// What they say of one that they do not take.
-const WRONG: [&str; 14] = [
+const WRONG: [&str; 18] = [
+    "must contain",
+    "is unsupported",
+    "not match",
+    "but found",
     "invalid",
     "not valid",
     "required",
@@ -84,7 +88,9 @@ const WRONG: [&str; 14] = [
 ];
 
 /// Names in an error, each with the places of the body that it may mean, the narrowest first.
-const FIELDS: [(&str, &[&str]); 18] = [
+const FIELDS: [(&str, &[&str]); 22] = [
+    ("store", &["/store"]),
+    ("strict", &["/tools/0/strict"]),
     ("summary", &["/reasoning/summary"]),
     ("summaries", &["/reasoning/summary"]),
     ("reasoning.effort", &["/reasoning/effort"]),
@@ -92,6 +98,8 @@ const FIELDS: [(&str, &[&str]); 18] = [
     ("reasoning.encrypted_content", &["/include"]),
     ("encrypted content", &["/include"]),
     ("stream_options", &["/stream_options"]),
+    ("stream", &["/stream"]),
+    ("streaming", &["/stream"]),
     ("parallel_tool_calls", &["/parallel_tool_calls"]),
     ("prompt_cache_key", &["/prompt_cache_key"]),
     ("max_tokens", &["/max_tokens"]),
@@ -108,39 +116,6 @@ const FIELDS: [(&str, &[&str]); 18] = [
     ),
 ];
 
-/// What servers say of a model that reads no images.
-const NO_IMAGES: [&str; 14] = [
-    "not support image",
-    "n't support image",
-    "not support the image",
-    "n't support the image",
-    "not support vision",
-    "n't support vision",
-    "that support image input",
-    "image input is not supported",
-    "images are not supported",
-    "image_url is only supported",
-    "unknown variant `image_url`",
-    "not a multimodal model",
-    "not a vision model",
-    "at most 0 image",
-];
-
-/// Words about one image that the model could read if it were another one.
-const OF_ONE_IMAGE: [&str; 11] = [
-    "format",
-    "formats",
-    "size",
-    "png",
-    "jpeg",
-    "webp",
-    "mime",
-    "media type",
-    "image type",
-    "url",
-    "urls",
-];
-
 /// What servers say of a field that each message with calls must have.
 const MISSING: [&str; 3] = ["missing", "be passed back", "is required"];
 
@@ -148,12 +123,60 @@ const MISSING: [&str; 3] = ["missing", "be passed back", "is required"];
 const NO_MODEL: [&str; 6] =
     ["not exist", "n't exist", "not found", "not_found", "unknown model", "no such model"];
 
-const NO_SYSTEM: [&str; 5] = [
-    "system role not supported",
-    "system role is not supported",
-    "does not support 'system'",
-    "developer instruction is not enabled",
-    "system instruction is not supported",
+/// What servers call a system prompt.
+const SYSTEM: [&str; 8] = [
+    "system role",
+    "role system",
+    "system message",
+    "system prompt",
+    "system instruction",
+    "developer instruction",
+    "'system'",
+    "system is not",
+];
+/// What they say of one that they do not take.
+const NOT_TAKEN: [&str; 6] =
+    ["not support", "n't support", "unsupported", "not enabled", "is not one of", "not allowed"];
+
+/// What servers call the id of a call.
+const IDS: [&str; 8] = [
+    "tool call id",
+    "tool_call_id",
+    "tool_calls",
+    "tool_use_id",
+    "tool_use.id",
+    "tooluseid",
+    "call_id",
+    "call id",
+];
+/// What they say of one in another form than they give today.
+const WRONG_ID: [&str; 8] = [
+    "length",
+    "pattern",
+    "must match",
+    "must be a-z",
+    "too long",
+    "not found",
+    "regular expression",
+    "not valid",
+];
+
+/// What servers say of the content of a message that has none.
+const NO_CONTENT: [&str; 14] = [
+    "null",
+    "nil",
+    "none",
+    "missing",
+    "required",
+    "empty",
+    "expected a string",
+    "valid string",
+    "must be a string",
+    "blank",
+    "must have",
+    "not a string",
+    "should be a string",
+    "cannot be",
 ];
 
 /// The places of the limit of output tokens.
@@ -189,16 +212,21 @@ pub fn parse_refusal(
     words: &str,
     model: &Model,
     sent: &Value,
+    request: &Request,
+    known: &[Learned],
 ) -> Option<Adjustment> {
     let says = |sayings: &[&str]| says(words, sayings);
     if says(&PASSING) {
         return None;
     }
-    let is_of_one_image = OF_ONE_IMAGE.iter().any(|word| contains_word(words, word));
-    if says(&NO_IMAGES) && !is_of_one_image {
-        return Some(Adjustment::NoImages);
+    match pictures::refused(words, sent) {
+        Some(pictures::Refused::All) => return Some(Adjustment::NoImages),
+        Some(pictures::Refused::One) if !names_element(words) => {
+            return pictures::newest(request, model, known);
+        }
+        _ => {}
     }
-    if says(&NO_SYSTEM) {
+    if says(&SYSTEM) && says(&NOT_TAKEN) || says(&["roles must alternate"]) {
         return Some(Adjustment::NoSystem);
     }
     if model.wire == Wire::Chat && words.contains("reasoning_content") && says(&MISSING) {
@@ -207,6 +235,17 @@ pub fn parse_refusal(
     }
     if is_thought_refused(words, sent) {
         return Some(Adjustment::NoThoughts);
+    }
+    if (says(&IDS) || contains_word(words, "id") && names_element(words)) && says(&WRONG_ID) {
+        return Some(Adjustment::OwnIds);
+    }
+    let is_refused = matches!(failure, Failure::Status { status: 400..500, .. });
+    let names_content = is_refused && contains_word(words, "content") && says(&NO_CONTENT);
+    if model.wire == Wire::Chat && (names_content || says(&["nonetype", "must not be empty"])) {
+        // Where no text is refused too, a word stands there.
+        let empty = Adjustment::FilledContent(String::new());
+        let is_tried = known.iter().any(|known| known.adjustment == empty);
+        return Some(if is_tried { Adjustment::FilledContent("OK.".into()) } else { empty });
     }
     let Failure::Status { status: status @ 400..500, .. } = failure else {
         return says(&UNSUPPORTED).then(|| refused_field(words, sent)).flatten();
@@ -217,11 +256,11 @@ pub fn parse_refusal(
     if let Some(limit) = token_limit(words, sent) {
         return Some(limit);
     }
-    if !says(&REFUSING) {
-        return None;
-    }
     if words.contains("cache_control") {
         return Some(Adjustment::NoMarkers);
+    }
+    if !says(&REFUSING) {
+        return None;
     }
     refused_field(words, sent)
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::models::Reasoning;
 use crate::llm::bench;
+use crate::protocol::item::Image;
 use serde_json::json;
 
 fn without(path: &str) -> Option<Adjustment> {
@@ -19,9 +20,10 @@ fn whole(wire: Wire) -> (Request, Model) {
 /// What a refusal with this status teaches.
 fn learned(status: u16, wire: Wire, words: &str) -> Option<Adjustment> {
     let (request, model) = whole(wire);
-    let sent = serde_json::from_slice(&adjusted_body(&request, &model, &[])).unwrap();
+    let mut sent: Value = serde_json::from_slice(&adjusted_body(&request, &model, &[])).unwrap();
+    sent["more"] = json!({"type": "image"});
     let failure = bench::refusal(status, words);
-    parse_refusal(&failure, &refusal_text(&failure)?, &model, &sent)
+    parse_refusal(&failure, &refusal_text(&failure)?, &model, &sent, &request, &[])
 }
 
 /// The words of errors as documentation of the providers and reports about programs of this kind quote them.
@@ -373,7 +375,7 @@ fn thoughts_that_a_server_refuses_are_left_out_with_what_is_joined_to_them() {
         for failure in failures {
             let text = refusal_text(&failure).unwrap();
             let json = serde_json::from_slice(&sent).unwrap();
-            let learned = parse_refusal(&failure, &text, &model, &json);
+            let learned = parse_refusal(&failure, &text, &model, &json, &request, &[]);
             assert_eq!(learned, Some(Adjustment::NoThoughts), "{words}");
         }
         let known = [Learned::new(&model, Adjustment::NoThoughts, &bench::refusal(400, words))];
@@ -506,4 +508,99 @@ fn calls_of_other_models_get_thinking_once_a_server_asked_for_it() {
     let after = messages(&known);
     assert_eq!(after.iter().filter(|message| calls(message)).count(), 1);
     assert!(after.iter().all(|message| calls(message) == thinks(message)), "{after:?}");
+}
+
+/// The words of servers, as reports quote them, and what a request can do without.
+#[test]
+fn a_kind_of_refusal_is_known_in_words_that_no_list_has() {
+    use Adjustment::{FilledContent, NoImages, NoMarkers, NoSystem, OwnIds};
+    let empty = || Some(FilledContent(String::new()));
+    for (wire, words, expected) in [
+        (Wire::Chat, "invalid params, role system not supported (2013)", Some(NoSystem)),
+        (Wire::Chat, "This model doesn't support system messages. Try again.", Some(NoSystem)),
+        (
+            Wire::Chat,
+            "system is not one of ['user','assistant'] - 'messages.0.role'",
+            Some(NoSystem),
+        ),
+        (Wire::Chat, "Conversation roles must alternate user/assistant/...", Some(NoSystem)),
+        (Wire::Chat, "Invalid value for 'content': expected a string, got null.", empty()),
+        (Wire::Chat, "messages.2.content: Input should be a valid string", empty()),
+        (
+            Wire::Chat,
+            "Tool call id was f.Bash:0 but must be a-z, A-Z, 0-9, with a length of 9.",
+            Some(OwnIds),
+        ),
+        (
+            Wire::Chat,
+            "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40",
+            Some(OwnIds),
+        ),
+        (
+            Wire::Anthropic,
+            "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+            Some(OwnIds),
+        ),
+        (
+            Wire::Anthropic,
+            "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+            Some(NoMarkers),
+        ),
+        (Wire::Responses, "Unsupported parameter: store", without("/store")),
+        (
+            Wire::Responses,
+            "tools[0].strict: Extra inputs are not permitted",
+            without("/tools/0/strict"),
+        ),
+        (Wire::Chat, "Streaming is not supported for this model", without("/stream")),
+        (
+            Wire::Chat,
+            "messages.content.type error: image_url not allowed for text model",
+            Some(NoImages),
+        ),
+        (Wire::Chat, "Image input not supported for this model", Some(NoImages)),
+        (Wire::Chat, "Image dimensions exceed 2000 pixels", None),
+        (Wire::Chat, "Could not process image", None),
+    ] {
+        assert_eq!(learned(400, wire, words), expected, "{words}");
+    }
+}
+
+#[test]
+fn a_picture_that_is_refused_without_its_place_is_the_newest_one_that_was_not_accepted() {
+    let picture = |call: &str, blob: &str| {
+        let mut item = bench::result(call, "read");
+        let image = Image { blob: blob.into(), media_type: "image/png".into() };
+        let Item::ToolResult { images, .. } = &mut item else { unreachable!() };
+        images.push(image);
+        bench::plain(item)
+    };
+    let (mut request, model) = whole(Wire::Anthropic);
+    let reply = |id: &str| {
+        let native = json!({"type": "tool_use", "id": id, "name": "Read", "input": {}});
+        bench::native(Wire::Anthropic, bench::call(id, "Read", "{}"), native)
+    };
+    request.input.extend([reply("a"), picture("a", "old"), reply("b"), picture("b", "new")]);
+    let of_new = Adjustment::NoImage("new".into());
+    assert_eq!(pictures::newest(&request, &model, &[]), Some(of_new.clone()));
+    let why = bench::refusal(400, "Could not process image");
+    let known = [Learned::new(&model, of_new, &why)];
+    assert_eq!(pictures::newest(&request, &model, &known), None, "the old one was accepted");
+    let sent = String::from_utf8(adjusted_body(&request, &model, &known)).unwrap();
+    assert!(sent.contains("[an image that the provider refused]"), "{sent}");
+    assert_eq!(sent.matches("an image that is lost").count(), 1, "the old one stays: {sent}");
+}
+
+#[test]
+fn calls_are_named_anew_with_their_results_and_nothing_else_is() {
+    for wire in [Wire::Anthropic, Wire::Responses, Wire::Chat] {
+        let (request, model) = with_thought(wire);
+        let known = [Learned::new(&model, Adjustment::OwnIds, &bench::refusal(400, "id"))];
+        let sent = String::from_utf8(adjusted_body(&request, &model, &known)).unwrap();
+        let given = if wire == Wire::Anthropic { "toolu_1" } else { "\"c\"" };
+        let own = crate::llm::wire::call_id_of(given.trim_matches('"').as_bytes());
+        assert_eq!(sent.matches(own.as_str()).count(), 2, "{wire:?}: {sent}");
+        assert!(!sent.contains(given), "{wire:?}: {sent}");
+        assert_eq!(sent.contains("fc_1"), wire == Wire::Responses, "an item keeps its id");
+    }
 }

@@ -29,10 +29,31 @@ pub struct Decoder {
     /// Thinking in the form of routers, pieces joined; sent back with the next thought.
     details: Vec<Value>,
     refusal: String,
+    tags: Tags,
     /// Whether any words came.
     said: bool,
     ending: Ending,
 }
+
+/// Where in a message its text stands whose thinking comes in tags, as models write it whose server does not part them.
+enum Tags {
+    /// At the beginning, behind what may become the tag.
+    Before(String),
+    /// In the thinking, behind what may become its end.
+    Inside(String),
+    Behind,
+}
+
+impl Default for Tags {
+    fn default() -> Self {
+        Self::Before(String::new())
+    }
+}
+
+const BEGIN: &str = "<think>";
+const END: &str = "</think>";
+/// The name of thinking from tags: no server takes it back.
+const IN_TAGS: &str = "think";
 
 /// A block of words under construction.
 struct Open {
@@ -91,6 +112,7 @@ impl Decode for Decoder {
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
         let called = !self.calls.is_empty();
+        self.close_tags(out);
         let stop = self.ending.stop(called)?;
         self.close_words(out);
         for call in std::mem::take(&mut self.calls) {
@@ -147,7 +169,7 @@ impl Decoder {
             }
         }
         match delta.remove("content") {
-            Some(Value::String(words)) => self.say(Kind::Text, &words, out),
+            Some(Value::String(words)) => self.text(words, out),
             Some(Value::Array(parts)) => parts.into_iter().for_each(|part| self.part(part, out)),
             Some(part @ Value::Object(_)) => self.part(part, out),
             _ => {}
@@ -173,13 +195,64 @@ impl Decoder {
     /// A piece of content in the shape of parts, as some servers send thinking.
     fn part(&mut self, part: Value, out: &mut Vec<Delta>) {
         match text(&part, "type") {
-            "text" => self.say(Kind::Text, text(&part, "text"), out),
+            "text" => self.text(text(&part, "text").to_owned(), out),
             "thinking" => {
                 let thoughts = list(&part, "thinking").iter().map(|thought| text(thought, "text"));
                 let words: String = thoughts.collect();
                 self.say(Kind::Thinking("reasoning_content"), &words, out);
             }
             _ => out.push(Delta::Unknown(part)),
+        }
+    }
+
+    /// Text, of which the thinking in tags at the very beginning of the message is none.
+    fn text(&mut self, words: String, out: &mut Vec<Delta>) {
+        if words.is_empty() {
+            return;
+        }
+        self.ending.piece();
+        match std::mem::replace(&mut self.tags, Tags::Behind) {
+            Tags::Before(_) if self.said => self.say(Kind::Text, &words, out),
+            Tags::Before(begun) => {
+                let (begun, came) = (begun + &words, words.len());
+                let bare = begun.trim_start();
+                if let Some(thinking) = bare.strip_prefix(BEGIN) {
+                    self.tags = Tags::Inside(String::new());
+                    self.text(thinking.to_owned(), out);
+                } else if BEGIN.starts_with(bare) {
+                    out.push(Delta::Unseen(came));
+                    self.tags = Tags::Before(begun);
+                } else {
+                    self.say(Kind::Text, &begun, out);
+                }
+            }
+            Tags::Inside(begun) => {
+                let thinking = begun + &words;
+                if let Some((thinking, behind)) = thinking.split_once(END) {
+                    self.say(Kind::Thinking(IN_TAGS), thinking, out);
+                    return self.text(behind.to_owned(), out);
+                }
+                let is_begun = |length: &usize| thinking.ends_with(&END[..*length]);
+                let length = (1..END.len()).rev().find(is_begun).unwrap_or(0);
+                let (thinking, begun) = thinking.split_at(thinking.len() - length);
+                self.say(Kind::Thinking(IN_TAGS), thinking, out);
+                self.tags = Tags::Inside(begun.to_owned());
+            }
+            Tags::Behind => {
+                let is_in_tags = |open: &Open| open.kind == Kind::Thinking(IN_TAGS);
+                let is_first = self.open.as_ref().is_some_and(is_in_tags);
+                let words = if is_first { words.trim_start() } else { &words };
+                self.say(Kind::Text, words, out);
+            }
+        }
+    }
+
+    /// The words that were held back because they might have become a tag.
+    fn close_tags(&mut self, out: &mut Vec<Delta>) {
+        match std::mem::replace(&mut self.tags, Tags::Behind) {
+            Tags::Before(begun) => self.say(Kind::Text, &begun, out),
+            Tags::Inside(begun) => self.say(Kind::Thinking(IN_TAGS), &begun, out),
+            Tags::Behind => {}
         }
     }
 
@@ -245,6 +318,7 @@ impl Decoder {
         let known = self.calls.len();
         let place = self.place(&piece);
         if place == known {
+            self.close_tags(out);
             // Words between the pieces of one call are one block.
             self.close_words(out);
         }
@@ -344,7 +418,7 @@ impl Decoder {
 fn close_call(call: Call, stop: &Stop, out: &mut Vec<Delta>) {
     let Call { id, name, more, closed, .. } = call;
     // The wire does not say that a call is complete. One without arguments ends with its reply.
-    let is_empty = call.arguments.trim().is_empty() && stop.is_own_end();
+    let is_empty = wire::is_nothing(&call.arguments) && stop.is_own_end();
     let cut = !closed.is_closed() && !is_empty;
     let sent_back = wire::arguments_text(&call.arguments);
     let mut native = json!({

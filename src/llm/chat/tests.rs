@@ -653,3 +653,34 @@ fn anthropics_models_behind_a_router_get_cache_markers() {
     assert_eq!(marked, [true, true, false, true, false, true, false]);
     assert_eq!(body["reasoning"], json!({"effort": "high"}));
 }
+
+/// R1, Qwen and GLM behind a server that does not part their thinking.
+#[test]
+fn thinking_in_tags_at_the_beginning_of_a_message_is_thinking_however_it_is_cut() {
+    let kinds = |text: &str, size: usize| -> Vec<(bool, String)> {
+        let chars: Vec<char> = text.chars().collect();
+        let piece = |chars: &[char]| {
+            let words: String = chars.iter().collect();
+            json!({"choices": [{"delta": {"content": words}}]})
+        };
+        let mut events: Vec<Value> = chars.chunks(size).map(piece).collect();
+        events.push(json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}));
+        let (deltas, _) = crate::llm::bench::run(Decoder::default(), &events);
+        let kind = |(item, native): (Item, Option<Value>)| match item {
+            Item::Reasoning { text, .. } => {
+                assert_eq!(native, Some(json!({"think": text})), "no server takes it back");
+                (true, text)
+            }
+            item => (false, item.text().unwrap_or_default()),
+        };
+        crate::llm::bench::blocks(&deltas).into_iter().map(kind).collect()
+    };
+    let text = |words: &str| vec![(false, words.to_owned())];
+    for size in [1, 2, 5, 100] {
+        let both = vec![(true, "a <b".to_owned()), (false, "fine".to_owned())];
+        assert_eq!(kinds("\n<think>a <b</think>\n\nfine", size), both, "{size}");
+        for whole in ["say <think>x</think>", "<thinking>x", "<thi", "< think>x</think>"] {
+            assert_eq!(kinds(whole, size), text(whole), "{size}");
+        }
+    }
+}

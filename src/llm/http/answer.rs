@@ -176,7 +176,7 @@ impl Answer {
     /// stands for an event.
     fn one_piece(&mut self) {
         let body = std::mem::take(&mut self.body);
-        let body = json::strict_strings(&String::from_utf8_lossy(&body));
+        let body = json::strict(&String::from_utf8_lossy(&body));
         let is_between = |c: char| c.is_ascii_whitespace() || matches!(c, '[' | ',' | ']');
         let mut is_cut = body.starts_with('[') && !body.trim_end().ends_with(']');
         let mut rest = body.trim_start_matches(is_between);
@@ -221,6 +221,15 @@ impl Answer {
         }
         let mut out = Vec::new();
         let result = self.decoder.event(event, &mut out);
+        if let Err(Fault::Garbled(_)) = result
+            && let objects @ [_, ..] = &json::objects(&event.data)[..]
+        {
+            // Each of them is an event.
+            for data in objects {
+                self.event(&Event { name: event.name.clone(), data: data.clone() });
+            }
+            return;
+        }
         let begins_call = |delta: &Delta| matches!(delta, Delta::ToolCallStart { .. });
         self.has_call |= out.iter().any(begins_call);
         self.ready.extend(out.into_iter().map(Ok));
@@ -240,8 +249,12 @@ impl Answer {
                 tracing::warn!("{}: passed over a damaged part of a reply: {cause}", self.who);
                 let data = event.data.to_ascii_lowercase();
                 let may_be_call = || OF_A_CALL.iter().any(|word| data.contains(word));
-                if self.progress() == Progress::Open && (self.has_call || may_be_call()) {
-                    self.damage.get_or_insert(cause);
+                if self.progress() == Progress::Open {
+                    if self.has_call || may_be_call() {
+                        self.damage.get_or_insert(cause);
+                    } else {
+                        self.ready.push_back(Ok(Delta::Garbled(cause)));
+                    }
                 }
             }
             Err(Fault::Noise(cause)) => tracing::debug!("{}: passed over: {cause}", self.who),

@@ -171,6 +171,7 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
         _ if cause == Cause::Filtered => format!("{who} refused what the request says ({code})"),
         401 => format!("{who} refused {} ({code})", who.key),
         403 => format!("{who} refused {}, or this use of it ({code})", who.key),
+        404 | 405 if !names_what_is_missing(&all) => format!("{who} refused the request ({code})"),
         404 | 405 => format!("{} has no such model or address ({code})", who.at_url()),
         429 => format!("{who} is limiting requests ({code})"),
         529 => format!("{who} is overloaded ({code})"),
@@ -211,6 +212,13 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
         Some(time) => format!("; it asks to wait {}", seconds(time)),
     };
     Failure::Status { status: code, retry_after, message: message + &advice, provider_text }
+}
+
+/// Whether a server that has no model or address says so, or says as good as nothing.
+fn names_what_is_missing(words: &str) -> bool {
+    let words = words.to_lowercase();
+    let says = |sayings: &[&str]| sayings.iter().any(|saying| words.contains(saying));
+    !says(&["support", "image", "not enabled", "permission", "policy"])
 }
 
 /// The innermost cause, in its own words.

@@ -79,6 +79,15 @@ impl Decode for Decoder {
             "response.output_text.done" => {
                 complete(&mut self.open(&data, MESSAGE).text, text(&data, "text"));
             }
+            "response.content_part.done" => {
+                let part = at(&data, "part");
+                let open = self.open(&data, MESSAGE);
+                match text(part, "type") {
+                    "output_text" => complete(&mut open.text, text(part, "text")),
+                    "refusal" => complete(&mut open.refusal, text(part, "refusal")),
+                    _ => {}
+                }
+            }
             "response.refusal.done" => {
                 complete(&mut self.open(&data, MESSAGE).refusal, text(&data, "refusal"));
             }
@@ -97,7 +106,11 @@ impl Decode for Decoder {
             | "response.failed") => return self.end(kind, at(&data, "response"), out),
             kind if is_echo(kind) => {}
             // A reply in one piece, from a server that does not stream.
-            "" if text(&data, "object") == "response" => return self.end("", &data, out),
+            "" if data.get("output").is_some_and(Value::is_array)
+                || text(&data, "object") == "response" =>
+            {
+                return self.end("", &data, out);
+            }
             _ => out.push(Delta::Unknown(data)),
         }
         Ok(())
@@ -120,7 +133,6 @@ fn is_echo(kind: &str) -> bool {
             | "response.queued"
             | "response.in_progress"
             | "response.content_part.added"
-            | "response.content_part.done"
             | "response.output_text.annotation.added"
             | "response.reasoning_summary_part.done"
             | "keepalive"
@@ -226,6 +238,9 @@ impl Decoder {
         out.push(Delta::Unseen(text(&native, "id").len()));
         let item = match text(&native, "type") {
             MESSAGE => {
+                if let Some(words) = at(&native, "content").as_str() {
+                    native["content"] = json!([part(&Content::Text { text: words.into() })]);
+                }
                 let content = content(&native, &open);
                 if content.is_empty() {
                     return;
@@ -243,8 +258,12 @@ impl Decoder {
             REASONING => thought(&native, &open),
             CALL => {
                 self.saw_call = true;
-                let raw = Some(text(&native, "arguments")).filter(|raw| !raw.is_empty());
-                let raw = raw.unwrap_or(&open.arguments).to_owned();
+                let raw = match at(&native, "arguments") {
+                    Value::Null => open.arguments,
+                    Value::String(raw) if raw.is_empty() => open.arguments,
+                    Value::String(raw) => raw.clone(),
+                    whole => whole.to_string(),
+                };
                 native["arguments"] = json!(wire::arguments_text(&raw));
                 let arguments = wire::received_arguments(&raw);
                 let (id, name) = (text(&native, "call_id"), text(&native, "name"));
