@@ -156,7 +156,7 @@ pub fn of_pod(
 
 /// Paints what the program is, in place of the head of a Pod.
 fn title(app: &App, area: Rect, buf: &mut Buffer) {
-    let is = "A family of agents, the one that needs you, and walls around each.";
+    let is = "A family of agents, what needs you first, and walls around each.";
     let margin = if area.width < 60 { " " } else { "   " };
     let name = app.theme.text.add_modifier(Modifier::BOLD);
     let spans = vec![
