@@ -225,7 +225,7 @@ fn a_host_that_a_dashboard_uses_stays_and_a_signal_to_the_message_ends_no_other_
         let program = held(&bench);
         let host = bench.host_pid();
         let mut terminal = Terminal::open(&bench, &["--model", &bench.model()]);
-        terminal.waits_for("what you want done");
+        terminal.waits_for("what to work on");
         terminal.press(":new bob\r");
         terminal.waits_for("bob is ready");
         terminal.press("other\r");

@@ -108,7 +108,7 @@ fn a_refused_result_is_left_out_by_the_line_that_p_prints() {
 fn a_refused_result_is_left_out_on_the_screen_as_the_error_says() {
     let bench = bench();
     let mut terminal = Terminal::sized(&bench, &[], 220, 40);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     enter(&mut terminal, "read it");
     terminal.waits_for(" goes on without it");
     terminal.waits_for("tries again");

@@ -296,7 +296,7 @@ pub fn the_dashboard_sends_the_message(place: &Place, line: &str) {
 pub fn the_dashboard_opens(place: &Place, _line: &str) {
     place.does("yoi stop api && yoi rm api --yes");
     let mut terminal = Terminal::open(&place.bench, &[]);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("hello\r");
     terminal.waits_for("heard: hello");
     terminal.waits_for("○ ws");
@@ -340,7 +340,7 @@ pub fn the_script_answers_on_the_screen(place: &Place, line: &str) {
     place.bench.without_local_models();
     let line = place.filled(line);
     let mut terminal = Terminal::open(&place.bench, &line.split(' ').skip(1).collect::<Vec<_>>());
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("hello\r");
     terminal.waits_for("heard: hello");
 }
@@ -633,7 +633,7 @@ pub fn the_host_is_inside(place: &Place, line: &str) {
     place.run("yoi host stop");
     place.does("yoi rm api --yes || yoi -c 'stop api' -c 'rm api' --yes");
     let terminal = Terminal::open(&place.bench, &[line.trim_start_matches("yoi ")]);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     assert_eq!(place.bench.host_pid(), Some(terminal.pid()));
 }
 

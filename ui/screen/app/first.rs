@@ -89,7 +89,7 @@ impl App {
             Some(why) => format!("{send} starts a Pod that reads here: {why}"),
         };
         let mut rows = vec![
-            FirstRow::new("type", format!("what you want done; {makes}"), Role::Dim),
+            FirstRow::new("type", format!("what to work on; {makes}"), Role::Dim),
             FirstRow::new(
                 ":tour",
                 "five scenes with a scripted model; nothing leaves this machine",

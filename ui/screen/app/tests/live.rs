@@ -73,7 +73,7 @@ impl Live {
         let (sender, answers) = mpsc::channel(ANSWERS);
         let mut live = Self { app, host: Some(host), client, events, sender, answers, dir };
         live.call(None, Method::Watch, Asked::Watch);
-        live.until("what you want done").await;
+        live.until("what to work on").await;
         live
     }
 
@@ -244,7 +244,7 @@ async fn two_screens_over_one_host_show_the_same() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut two = Live { app, host: None, client, events, sender, answers, dir };
     two.call(None, Method::Watch, Asked::Watch);
-    two.until("what you want done").await;
+    two.until("what to work on").await;
     one.type_in("change the file");
     one.press("enter");
     one.until("says new words").await;
