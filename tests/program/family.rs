@@ -245,7 +245,7 @@ fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
     let bench = bench();
     let model = bench.model();
     let mut terminal = Terminal::sized(&bench, &["--model", &model], 120, 40);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("go\r");
     terminal.waits_for("All three are at work.");
     same(&mut terminal, &bench, "ws");
@@ -400,7 +400,7 @@ fn two_screens_show_the_same_after_whatever_is_done_on_either() {
     let bench = bench();
     let model = bench.model();
     let mut one = Terminal::sized(&bench, &["--model", &model], 120, 40);
-    one.waits_for("what you want done");
+    one.waits_for("what to work on");
     one.press("hello\r");
     one.waits_for("heard: hello");
     let mut two = Terminal::sized(&bench, &["--pod", "ws"], 120, 40);

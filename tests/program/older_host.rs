@@ -137,7 +137,7 @@ fn a_screen_offers_to_replace_an_older_host_names_its_runs_and_escape_leaves_it(
     let mut terminal = Terminal::open(&bench, &[]);
     terminal.waits_for("Esc leaves");
     terminal.press("\r");
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     assert!(older.has_ended());
     assert_ne!(bench.host_pid(), Some(older.process.id()));
 }

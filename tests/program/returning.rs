@@ -39,7 +39,7 @@ text = "Noted."
 /// A screen with a family, folds, a pin, a theme and a draft, in the middle of a transcript.
 fn in_use(bench: &Bench, columns: u16, rows: u16) -> Terminal {
     let mut terminal = Terminal::sized(bench, &["--model", &bench.model()], columns, rows);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("spawn\r");
     terminal.waits_for("It is there.");
     eventually("the child is idle", || {
@@ -137,7 +137,7 @@ fn a_screen_of_200x60_is_the_same_after_it_was_left() {
 fn a_draft_outlives_the_kill_of_its_screen() {
     let bench = bench();
     let mut first = Terminal::open(&bench, &["--model", &bench.model()]);
-    first.waits_for("what you want done");
+    first.waits_for("what to work on");
     first.press(DRAFT);
     let kept = || {
         // A file under its own name is whole.

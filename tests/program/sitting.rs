@@ -133,7 +133,7 @@ fn a_family_is_led_by_keys_alone_from_its_first_request_to_what_happened_meanwhi
     }
     let model = bench.model();
     let mut terminal = Terminal::sized(&bench, &["--model", &model], 120, 40);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("go\r");
     eventually("five requests wait", || {
         waiting(&bench) == ["aside", "choice", "deep", "last", "near"]

@@ -36,7 +36,7 @@ fn bench() -> Bench {
 /// The dashboard of a workspace in which no Pod works yet, on the scripted model.
 fn dashboard(bench: &Bench) -> Terminal {
     let terminal = Terminal::open(bench, &["--model", &bench.model()]);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal
 }
 
@@ -144,7 +144,7 @@ fn inside_the_host_ends_with_the_screen_and_its_turn_is_paused() {
     let bench = bench();
     let model = bench.model();
     let mut terminal = Terminal::open(&bench, &["--inside", "--model", &model]);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("slow, please\r");
     terminal.waits_for("word word");
     signal(terminal.pid(), "TERM");
@@ -186,7 +186,7 @@ fn dashboard_with_editor(bench: &Bench) -> Terminal {
     std::fs::set_permissions(&editor, mode).expect("a file of ours");
     let env = [("EDITOR", editor.to_str().expect("a plain path"))];
     let terminal = Terminal::with_env(bench, &["--model", &bench.model()], &env);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal
 }
 
@@ -229,7 +229,7 @@ fn a_suspended_dashboard_gives_the_shell_its_terminal_and_takes_it_again() {
     let mut terminal = Terminal::shell(&bench);
     terminal.waits_for("shell>");
     terminal.press(&format!("sh {}\r", script.display()));
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("a draft");
     terminal.waits_for("a draft");
 
@@ -264,7 +264,7 @@ fn a_suspended_dashboard_gives_the_shell_its_terminal_and_takes_it_again() {
 fn a_terminal_without_a_size_gets_the_usual_one() {
     let bench = bench();
     let terminal = Terminal::sized(&bench, &["--model", &bench.model()], 0, 0);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_pointer_that_moves_behind_a_key_leaves_the_key_on_the_screen() {
 fn a_panic_restores_the_terminal_before_it_is_printed() {
     let bench = bench();
     let mut terminal = Terminal::open(&bench, &[]);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("panic!");
     assert_ne!(terminal.ends(), 0);
     eventually("the terminal is as before", || terminal.is_as_before());
@@ -310,7 +310,7 @@ fn escape_pauses_a_run_that_waits_for_its_provider_and_enter_goes_on_with_it() {
     let bench = Bench::new();
     bench.play(&faulty("status = 429, retry_after = 3600, times = 1", "served at last"));
     let mut terminal = Terminal::sized(&bench, &["--model", &bench.model()], 120, 40);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("hello\r");
     terminal.waits_for("its provider takes no requests now, tries again");
     terminal.waits_for("Esc pauses");
@@ -329,7 +329,7 @@ fn a_model_that_is_chosen_in_a_wait_answers_and_a_mistake_in_the_settings_stays_
     let other = bench.path("other.toml");
     std::fs::write(&other, "[[when]]\nany = true\ntext = 'by the other'\n").expect("a new file");
     let mut terminal = Terminal::sized(&bench, &["--model", &bench.model()], 120, 40);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("hello\r");
     terminal.waits_for("its provider takes no requests now, tries again");
     terminal.press(&format!(":model rehearsal:{}\r", other.display()));
@@ -347,7 +347,7 @@ fn an_open_screen_reads_keys_again_that_were_written_and_follows_a_light_ground(
     let keys = bench.path("home/config/keymap.toml");
     let exact = [("COLORTERM", "truecolor")];
     let mut terminal = Terminal::start(&bench, &["--model", &bench.model()], &exact, (120, 40));
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     std::fs::write(&keys, "[everywhere]\n\"f7\" = \"palette\"\n").expect("written");
     terminal.waits_for("the keymap was read again");
     std::fs::write(&keys, "[everywhere]\n\"f7\" = \"dance\"\n").expect("written");
@@ -368,7 +368,7 @@ fn an_address_is_a_hyperlink_in_each_of_its_rows_where_the_terminal_knows_them()
     for (pod, term, has_links) in [("ann", "xterm-256color", true), ("bob", "linux", false)] {
         let args = ["--model", &bench.model(), "--pod", pod];
         let mut terminal = Terminal::with_env(&bench, &args, &[("TERM", term)]);
-        terminal.waits_for("what you want done");
+        terminal.waits_for("what to work on");
         terminal.press(&format!("see {address}\r"));
         terminal.waits_for("heard: ");
         terminal.paints_anew();
@@ -400,7 +400,7 @@ text = "That was it."
     std::fs::set_permissions(&editor, Permissions::from_mode(0o755)).expect("a program");
     let env = [("EDITOR", editor.to_str().expect("a plain path"))];
     let mut terminal = Terminal::with_env(&bench, &["--model", &bench.model()], &env);
-    terminal.waits_for("what you want done");
+    terminal.waits_for("what to work on");
     terminal.press("read it\r");
     terminal.waits_for("That was it.");
     terminal.press("\x18r");
@@ -416,7 +416,7 @@ text = "That was it."
 fn selects_with_the_mouse(terminal: &mut Terminal) {
     terminal.press("see this\r");
     // The first screen may show the same text of another Pod.
-    terminal.waits_without("what you want done");
+    terminal.waits_without("what to work on");
     terminal.waits_for("heard: see this");
     terminal.waits_for("idle");
     terminal.paints_anew();
@@ -463,7 +463,7 @@ fn a_copy_goes_through_the_program_of_the_display_and_by_the_terminal_where_that
         std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
         let args = ["--model", &bench.model(), "--pod", pod];
         let mut terminal = Terminal::with_env(&bench, &args, &env);
-        terminal.waits_for("what you want done");
+        terminal.waits_for("what to work on");
         selects_with_the_mouse(&mut terminal);
         if pod == "ann" {
             terminal.waits_for("copied 10 chars (wl-copy)");
