@@ -9,6 +9,7 @@ use crate::host::{Shared, authority};
 use crate::protocol::{Event, Method, PodName, Refusal, WhileRunning};
 use crate::store::DamagedRow;
 use futures_util::future::join_all;
+use std::collections::HashMap;
 use std::path::Path;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -127,6 +128,8 @@ impl Cx {
         running: WhileRunning,
         step: impl FnOnce(&mut Family) -> Result<T, Refusal> + Clone + Send + 'static,
     ) -> Result<T, Refusal> {
+        // They hold over the next attempt, too: what has ended in one Pod does not begin again before the last has ended.
+        let mut waits = HashMap::new();
         loop {
             // Each attempt looks anew at what runs, with the smaller scope in force.
             let in_use = match supervisor::attempt(&self.supervisor, step.clone()).await {
@@ -138,6 +141,7 @@ impl Cx {
                 WhileRunning::Wait => false,
                 WhileRunning::End => true,
             };
+            waits.extend(in_use.iter().map(InUse::wait));
             tokio::select! {
                 biased;
                 () = self.gone.cancelled() => return Err(given_up()),
@@ -208,7 +212,7 @@ pub(crate) async fn carry_out_for(
 
 fn given_up() -> Refusal {
     Refusal::invalid(
-        "the request was given up while commands ran that may write there; nothing was changed",
+        "the request was given up while commands ran that may write there; every scope is as before",
     )
 }
 

@@ -216,10 +216,13 @@ impl Run {
         // A request for a part of the scope may end it, too.
         let end = cancel.child_token();
         let shells = group.iter().filter(|allowed| allowed.call.name == "Bash");
-        let commands: Vec<_> = shells
-            .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
-            .map(|what| self.setup.commands.begin(what, end.clone()))
-            .collect();
+        let begin = |Allowed { call, .. }: &Allowed<'_>| {
+            // One that starts in the background is ended there.
+            let in_background = tools::in_background(&call.arguments);
+            let end = if in_background { CancellationToken::new() } else { end.clone() };
+            self.setup.commands.begin(label(&call.name, &call.arguments), end)
+        };
+        let commands: Vec<_> = shells.map(begin).collect();
         let (to_person, mut questions) = mpsc::channel(QUESTIONS);
         let contexts = self.contexts_of(group, &to_person);
         let (live, mut live_output) = mpsc::channel::<(String, String)>(LIVE_OUTPUT_QUEUE);

@@ -36,6 +36,10 @@ impl Family {
         let narrowed = if self.must_be_unused { self.narrow() } else { Vec::new() };
         let in_use: Vec<InUse> =
             narrowed.iter().filter_map(|(handle, lost)| InUse::of(handle, lost)).collect();
+        if in_use.is_empty() {
+            // Servers have the scope of their start.
+            narrowed.iter().for_each(|(handle, _)| handle.servers.end_writers());
+        }
         let stored = if !in_use.is_empty() {
             Err(NotTaken::InUse(in_use))
         } else if change.is_empty() {
@@ -73,8 +77,6 @@ impl Family {
             let lost = handle.granted.borrow().scope.write_lost_in(&after);
             if !lost.is_empty() {
                 handle.granted.send_modify(|granted| granted.scope = after);
-                // They have the scope of their start.
-                handle.servers.end_writers();
                 narrowed.push((handle, lost));
             }
         }

@@ -3,7 +3,7 @@
 use crate::host::pod::Handle;
 use crate::protocol::family::WAITS_TO_LEND;
 use crate::scope::Rule;
-use crate::tools::jobs::EndedBy;
+use crate::tools::jobs::{EndedBy, Wait};
 use futures_util::future::join;
 
 /// The commands of one Pod that may be writing in regions which a step takes from it.
@@ -39,12 +39,16 @@ impl InUse {
         Some(Self { pod: pod.clone(), lost: lost.to_vec(), commands, refusal })
     }
 
-    /// Resolves when they have ended; `tell` tells them to. Meanwhile none starts in the background that writes there, and
-    /// the Pod shows what waits.
+    /// The key of the Pod, and the wait for its commands: as long as it lives, none starts in the background that writes
+    /// there, and the Pod shows what waits.
+    pub(crate) fn wait(&self) -> (String, Wait) {
+        let what = format!("{WAITS_TO_LEND}{} has ended", self.commands);
+        (self.pod.name.key(), self.pod.jobs.wait(self.lost.clone(), what))
+    }
+
+    /// Resolves when they have ended; `tell` tells them to.
     pub(crate) async fn ended(&self, tell: bool) {
-        let Self { pod, lost, commands, .. } = self;
-        let what = format!("{WAITS_TO_LEND}{commands} has ended");
-        let _wait = pod.jobs.wait(lost.clone(), what);
+        let Self { pod, lost, .. } = self;
         let none_writes = pod.jobs.none_writes_in(lost, tell.then_some(EndedBy::Lent));
         join(none_writes, pod.commands.have_ended(tell)).await;
     }

@@ -144,10 +144,20 @@ impl Life {
             tokio::task::yield_now().await;
         }
         if call.is_finished() {
-            return Some(call.await.unwrap());
+            let answer = call.await.unwrap();
+            self.close(connection).await;
+            return Some(answer);
         }
         self.asked.push(Asked { connection, call });
         None
+    }
+
+    /// Resolves when the host counts this connection no more: its requests have ended then.
+    async fn close(&self, connection: (Client, Events)) {
+        let mut connections = self.bench.host.shared.connections.subscribe();
+        let open = connections.borrow_and_update().open;
+        drop(connection);
+        connections.wait_for(|connections| connections.open < open).await.unwrap();
     }
 
     /// Whether a request waits for a command that runs.
@@ -249,16 +259,12 @@ impl Life {
 
     /// The asker of a request is gone: if it waited, it has ended now, and has changed nothing.
     async fn give_up(&mut self, number: usize) {
-        let Self { bench, asked, .. } = self;
-        let before = (bench.live(), bench.all_jobs());
-        let waited = asked.len() == 1 && self.one_waits();
+        let before = (self.bench.live(), self.bench.all_jobs());
+        let waited = self.asked.len() == 1 && self.one_waits();
         let Asked { connection, call } = self.asked.swap_remove(number);
-        let mut connections = self.bench.host.shared.connections.subscribe();
-        let open = connections.borrow_and_update().open;
         call.abort();
-        drop((connection, call.await));
-        // It is counted until its requests have ended.
-        connections.wait_for(|connections| connections.open < open).await.unwrap();
+        drop(call.await);
+        self.close(connection).await;
         if waited {
             assert_eq!((self.bench.live(), self.bench.all_jobs()), before, "history {}", self.seed);
             self.seen.gave_up += 1;
@@ -326,7 +332,7 @@ impl Life {
         }
         for Asked { connection, call } in std::mem::take(&mut self.asked) {
             self.seen.waited += usize::from(call.await.unwrap().is_ok() && waited);
-            drop(connection);
+            self.close(connection).await;
         }
         self.check_writers();
         for pod in PODS {
@@ -398,4 +404,26 @@ async fn a_request_that_waits_changes_nothing_when_its_asker_is_gone() {
     bench.call(&parent, Method::lend("z", write(bench.place("b")))).await.unwrap();
     assert_eq!(bench.writers("a/file"), ["p"]);
     assert!(bench.host.shared.pod(&name("kid")).is_none());
+}
+
+#[tokio::test]
+async fn where_a_command_was_waited_for_none_begins_until_the_last_one_has_ended() {
+    let bench = three_pods().await;
+    let owner = name("p");
+    for (to, place) in [("y", "a"), ("z", "b")] {
+        bench.call(&owner, Method::lend(to, write(bench.place(place)))).await.unwrap();
+    }
+    bench.start_job("y", "a", 1).unwrap();
+    bench.start_job("z", "b", 2).unwrap();
+    let (client, _events) = bench.host.client().await.unwrap();
+    let reclaim = Method::Reclaim { path: bench.place("."), running: WhileRunning::Wait };
+    let call = tokio::spawn(async move { client.call(Some(&owner), reclaim).await });
+    bench.waits("y", true).await;
+    bench.waits("z", true).await;
+    bench.end_jobs("y", "a").await;
+    let refused = bench.start_job("y", "a", 3).unwrap_err();
+    assert!(refused.contains("a lend waits until "), "{refused}");
+    bench.end_jobs("z", "b").await;
+    call.await.unwrap().unwrap();
+    assert_eq!(bench.writers("a/file"), ["p"]);
 }
