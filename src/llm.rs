@@ -69,6 +69,8 @@ pub struct Request {
     pub tokens: u64,
     /// Where the images of tool results lie (file name = `Image::blob`).
     pub blobs: PathBuf,
+    /// A reply is complete where its connection ends in order, although nothing in it says so.
+    pub takes_any_end: bool,
 }
 
 /// A piece of the answer, in the order the model produced it.
@@ -105,7 +107,7 @@ pub enum Delta {
     Garbled(String),
     /// A block or event we do not know; kept for the trace, never an error.
     Unknown(Value),
-    /// The provider said that the answer is complete. A stream that ends without it was cut.
+    /// The answer is complete. A stream that ends without it was cut.
     End(Stop),
 }
 
@@ -124,6 +126,8 @@ pub enum Stop {
     Refusal(String),
     /// A word that no wire documents.
     Other(String),
+    /// The connection ended in order, and the provider gave no reason for the end of its reply.
+    Unnamed,
 }
 
 impl Stop {
@@ -161,6 +165,9 @@ pub enum Failure {
     /// The answer broke off before the provider said it was complete, perhaps before it began.
     #[error("{0}")]
     Cut(String),
+    /// The answer has content, and its connection ended in order, but the provider did not say that it was complete.
+    #[error("{0}")]
+    Unended(String),
     /// The provider reported an error inside the stream.
     #[error("{message}")]
     Provider { message: String, provider_text: String, retryable: bool },

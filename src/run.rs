@@ -58,6 +58,8 @@ mod prompt;
 mod pruning;
 /// An element of the history that a provider refuses.
 mod refused;
+/// The text of a broken reply that the next one begins with.
+mod repeated;
 /// The end of a reply and what follows it.
 mod reply_end;
 /// The limits on the size of a reply.
@@ -345,6 +347,8 @@ pub(crate) struct Run {
     compactions: (u32, u32),
     /// Since when the requests for one reply have failed, or wait at the gate of their provider.
     pub(crate) failing_since: Option<tokio::time::Instant>,
+    /// Whether the last request got an answer without a reason for its end.
+    pub(crate) was_unended: bool,
     /// The tools that the model was offered last: its calls are calls of these.
     pub(crate) offered: tools::ToolSet,
     /// The turn to write, while it lasts.
@@ -388,6 +392,7 @@ pub async fn run(
         requests: 0,
         compactions: (0, 0),
         failing_since: None,
+        was_unended: false,
         offered,
         turn,
         reads_beside,

@@ -44,6 +44,7 @@ mod settings;
 mod tools;
 mod trust;
 mod turn;
+mod unended;
 mod unfinished;
 mod work;
 

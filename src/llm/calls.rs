@@ -3,7 +3,7 @@
 //! APIs refuse. The id of the wire stays in the provider's own form of the call.
 
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Fault, Progress};
+use crate::llm::wire::{self, Decode, Ending, Fault};
 use crate::llm::{Delta, Stop};
 use crate::protocol::Item;
 use serde_json::Value;
@@ -99,8 +99,8 @@ impl Decode for OwnIds {
         result
     }
 
-    fn progress(&self) -> Progress {
-        self.inner.progress()
+    fn ending(&mut self) -> &mut Ending {
+        self.inner.ending()
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
@@ -149,8 +149,8 @@ mod tests {
             out.extend(self.0.next());
             Ok(())
         }
-        fn progress(&self) -> Progress {
-            Progress::Open
+        fn ending(&mut self) -> &mut Ending {
+            unreachable!("only the answer reads it")
         }
         fn finish(&mut self, _: &mut Vec<Delta>) -> Option<Stop> {
             None

@@ -4,7 +4,7 @@ use crate::config::Env;
 use crate::config::key_command::PrintedKeys;
 use crate::config::keys::Secret;
 use crate::config::models::{KeySource, Model, Reasoning, Wire};
-use crate::llm::bench::{DOT, blocks, call, model, plain, request, rich_result};
+use crate::llm::bench::{DOT, blocks, call, cut_blocks, model, plain, request, rich_result};
 use crate::llm::{Delta, Failure, Http, Key, Provider, Request, Stop, Timeouts};
 use crate::protocol::{Item, Role};
 use axum::Router;
@@ -295,12 +295,43 @@ async fn an_answer_that_ends_early_is_cut_and_never_taken_for_complete() {
             let received = send(&provider).await.unwrap();
             match received.last().unwrap() {
                 Ok(Delta::End(_)) => assert_eq!(items(&received), expected(), "{wire:?} {length}"),
-                Err(Failure::Cut(_)) => cuts += 1,
+                Err(Failure::Cut(_) | Failure::Unended(_)) => cuts += 1,
                 other => panic!("{wire:?} after {length} bytes: {other:?}"),
             }
         }
         assert!(cuts > 20, "{wire:?}: {cuts}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_without_a_reason_for_its_end_is_whole_only_where_it_is_to_be_taken_so() {
+    for (wire, sent) in
+        [(Wire::Anthropic, 6), (Wire::Responses, 5), (Wire::Chat, 2), (Wire::Gemini, 2)]
+    {
+        let begun = events(wire)[..sent].concat();
+        let replies = (0..3).map(|_| Reply::bytes(begun.as_bytes())).collect();
+        let (_fake, url) = Fake::start(replies).await;
+        let provider = provider(wire, &url, PATIENT);
+        let first = send(&provider).await.unwrap();
+        assert!(matches!(first.last(), Some(Err(Failure::Unended(_)))), "{wire:?}: {first:?}");
+        let again = Request { takes_any_end: true, ..Request::clone(&question()) };
+        let again: Vec<_> = provider.open(&Arc::new(again)).await.unwrap().collect().await;
+        let later = send(&provider).await.unwrap();
+        for received in [again, later] {
+            assert_eq!(items(&received), expected(), "{wire:?}");
+            let deltas: Vec<Delta> = received.into_iter().map(Result::unwrap).collect();
+            assert_eq!(cut_blocks(&deltas), [false, false], "{wire:?}");
+            assert_eq!(deltas.last(), Some(&Delta::End(Stop::Unnamed)), "{wire:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_whole_message_in_one_piece_needs_no_reason_for_its_end() {
+    let message = json!({"choices": [{"message": {"role": "assistant", "content": "Yes."}}]});
+    let received = hear(Wire::Chat, Reply::bytes(message.to_string().as_bytes()), PATIENT).await;
+    assert_eq!(items(&received), [Item::message(Role::Assistant, "Yes.")]);
+    assert_eq!(received.last(), Some(&Ok(Delta::End(Stop::EndTurn))));
 }
 
 #[tokio::test]

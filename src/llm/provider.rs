@@ -12,7 +12,9 @@ use crate::llm::gate::Gate;
 use crate::llm::http::{Call, Http, MAX_SHOWN, Timeouts, Who, header_map};
 use crate::llm::refused;
 use crate::llm::wire::{self, Decode};
-use crate::llm::{Delta, Deltas, Failure, Request, anthropic, chat, gemini, rehearsal, responses};
+use crate::llm::{
+    Delta, Deltas, Failure, Request, Stop, anthropic, chat, gemini, rehearsal, responses,
+};
 use crate::protocol::Origin;
 use crate::text::SafeText;
 use futures_util::{StreamExt as _, stream};
@@ -69,6 +71,8 @@ struct Inner {
     learned: Mutex<Vec<Learned>>,
     /// A run went on with another model, because this one was away; it has not answered since.
     is_away: AtomicBool,
+    /// Its last reply ended without a reason, which was taken as its end.
+    ends_unnamed: AtomicBool,
     gate: Gate,
 }
 
@@ -138,8 +142,16 @@ impl Provider {
     /// `access` holds what the model's key source led to.
     pub fn new(model: &Model, access: impl Into<Access>, timeouts: Timeouts, http: Http) -> Self {
         let (model, access) = (model.clone(), access.into());
-        let (learned, is_away, gate) = (Mutex::default(), AtomicBool::new(false), Gate::default());
-        let inner = Inner { model, access, timeouts, http, learned, is_away, gate };
+        let inner = Inner {
+            model,
+            access,
+            timeouts,
+            http,
+            learned: Mutex::default(),
+            is_away: AtomicBool::new(false),
+            ends_unnamed: AtomicBool::new(false),
+            gate: Gate::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -191,7 +203,13 @@ impl Provider {
             first: None,
         };
         let deltas = attempt.send().await?;
-        Ok(stream::once(attempt.begin(deltas)).flatten().boxed())
+        let provider = self.clone();
+        let note_end = move |delta: &Result<Delta, Failure>| {
+            if let Ok(Delta::End(stop)) = delta {
+                provider.inner.ends_unnamed.store(*stop == Stop::Unnamed, Ordering::Relaxed);
+            }
+        };
+        Ok(stream::once(attempt.begin(deltas)).flatten().inspect(note_end).boxed())
     }
 
     /// The elements of the input of this request that the failure means, as a range of places; `None` where it names none.
@@ -213,6 +231,7 @@ impl Provider {
             url: address(model)?,
             headers: self.headers(model, key.as_ref())?,
             body: self.body(known, request).await,
+            takes_any_end: request.takes_any_end || self.inner.ends_unnamed.load(Ordering::Relaxed),
         };
         let opened = self.inner.http.open(call, decoder(model), self.inner.timeouts).await;
         if let (Err(Failure::Status { status: 401 | 403, .. }), Key::Printed(command)) =

@@ -22,8 +22,12 @@ pub fn cache_key(request: &Request) -> String {
 pub trait Decode: Send {
     /// Takes one event and appends the deltas it holds.
     fn event(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Fault>;
+    /// What is known about the end of the answer.
+    fn ending(&mut self) -> &mut Ending;
     /// How much of the answer is there.
-    fn progress(&self) -> Progress;
+    fn progress(&mut self) -> Progress {
+        self.ending().progress()
+    }
     /// Nothing more comes: appends what is complete only now. `None` when the provider never said
     /// that its answer was complete.
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop>;
@@ -63,6 +67,11 @@ impl Ending {
     /// The last event of the wire came.
     pub fn last(&mut self) {
         self.is_last = true;
+    }
+
+    /// Whether the provider said that its answer ends.
+    pub fn is_named(&self) -> bool {
+        self.is_last || self.reason.is_some()
     }
 
     pub fn progress(&self) -> Progress {
@@ -259,10 +268,15 @@ pub fn arguments(raw: &str) -> Map<String, Value> {
     .unwrap_or_default()
 }
 
+/// Whether the arguments of a call are one whole object.
+pub fn is_object(arguments: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(arguments).is_ok()
+}
+
 /// The arguments as the log keeps them: what came when that is an object, else `{}`. What has too many
 /// values to be read stays as it came, for the limits of the reply.
 pub fn arguments_text(raw: &str) -> String {
-    if ValueCount::is_too_many(raw) || serde_json::from_str::<Map<String, Value>>(raw).is_ok() {
+    if ValueCount::is_too_many(raw) || is_object(raw) {
         return raw.trim().to_owned();
     }
     Value::Object(arguments(raw)).to_string()
@@ -275,7 +289,7 @@ pub fn received_arguments(raw: &str) -> String {
     if is_nothing(text) {
         return "{}".to_owned();
     }
-    if ValueCount::is_too_many(text) || serde_json::from_str::<Map<String, Value>>(text).is_ok() {
+    if ValueCount::is_too_many(text) || is_object(text) {
         return text.to_owned();
     }
     let inner = text.starts_with('"').then(|| json::value(text).ok()).flatten();

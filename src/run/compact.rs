@@ -209,6 +209,7 @@ impl Run {
                     continue;
                 }
             };
+            self.was_unended = matches!(failure, Failure::Unended(_));
             let why = match failure {
                 Failure::TooLong { .. } if leave_out(&mut sent) => continue,
                 Failure::Unusable(_) if unusable < MAX_UNUSABLE => {
@@ -306,7 +307,7 @@ impl Run {
                 Delta::End(Stop::Refusal(why)) => {
                     return Err(unusable(&format!("the model declined: {why}")));
                 }
-                Delta::End(Stop::EndTurn | Stop::ToolUse | Stop::Other(_)) => {
+                Delta::End(Stop::EndTurn | Stop::ToolUse | Stop::Other(_) | Stop::Unnamed) => {
                     return match text.trim() {
                         "" => Err(unusable("the model gave no summary")),
                         _ => Ok(text),

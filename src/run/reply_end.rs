@@ -109,13 +109,18 @@ impl Run {
                 let refusal = Refusal::new(ErrorCode::ProviderError, declined(words));
                 Err(self.declined(refusal, words, true).await)
             }
-            Stop::EndTurn | Stop::ToolUse | Stop::Other(_)
+            Stop::EndTurn | Stop::ToolUse | Stop::Other(_) | Stop::Unnamed
                 if !matches!(calls, CallsOfReply::Absent) =>
             {
                 Ok(Next::Request)
             }
             Stop::Other(word) => {
                 let why = format!("the reply ended for a reason that yoi does not know: {word}");
+                self.publish(attach::alert(AlertSource::Pod, why)).await;
+                Ok(Next::Finished)
+            }
+            Stop::Unnamed => {
+                let why = "the server gave no reason for the end of its reply, which is taken as complete";
                 self.publish(attach::alert(AlertSource::Pod, why)).await;
                 Ok(Next::Finished)
             }
@@ -165,6 +170,7 @@ fn cutter(stop: &Stop) -> Option<String> {
         Stop::Pause => Some("a pause of the provider".to_owned()),
         Stop::Refusal(_) => Some("the refusal".to_owned()),
         Stop::Other(word) => Some(format!("the end of the reply ({word})")),
+        Stop::Unnamed => Some("the end of the reply".to_owned()),
     }
 }
 

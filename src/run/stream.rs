@@ -8,6 +8,7 @@ use crate::protocol::item::{Item, RequestConfig, Role};
 use crate::protocol::{AlertSource, Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
 use crate::run::models::chosen;
+use crate::run::repeated::Repeated;
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::screens::LastShown;
 use crate::run::usage::merged;
@@ -88,6 +89,7 @@ struct Answer {
     size: ReplySize,
     /// The received part of the open block.
     text: String,
+    repeated: Repeated,
     thinking: String,
     /// Complete blocks that wait for the end: tool calls count only in a complete reply, and later
     /// blocks keep their order.
@@ -106,10 +108,11 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(limits: ReplyLimits) -> Self {
+    fn new(limits: ReplyLimits, broken_text: String) -> Self {
         Self {
             size: ReplySize::new(limits),
             text: String::new(),
+            repeated: Repeated::of(broken_text),
             thinking: String::new(),
             held: Vec::new(),
             cut_calls: Vec::new(),
@@ -156,7 +159,9 @@ impl Run {
                 failures = self.no_failures();
             }
             let asked = Instant::now();
-            match self.request(may_repeat).await? {
+            let reply = self.request(may_repeat).await?;
+            self.was_unended = matches!(&reply, Reply::Broken { failure: Failure::Unended(_), .. });
+            match reply {
                 // Some models end a reply at once and answer the same request when it is made again.
                 Reply::Empty => may_repeat = false,
                 Reply::Done(reply) => {
@@ -219,6 +224,15 @@ impl Run {
             (Patience::Bounded | Patience::WhileShown, _) => since,
         };
         from.checked_add(budget)
+    }
+
+    /// The text of the reply whose connection broke, where the next reply is to go on behind it.
+    fn broken_text(&self) -> String {
+        let [.., part, note] = self.session_state.state.history.as_slice() else {
+            return String::new();
+        };
+        let is_note = note.item.text().as_deref() == Some(GO_ON);
+        is_note.then(|| part.item.text()).flatten().unwrap_or_default()
     }
 
     async fn go_on(&mut self, llm_call: u64, attempt: u32, why: &Failure) -> Result<(), Stopped> {
@@ -375,7 +389,7 @@ impl Run {
             }
         };
         let asked = self.session_state.state.history.len() as u64;
-        let mut answer = Answer::new(self.setup.limits.reply);
+        let mut answer = Answer::new(self.setup.limits.reply, self.broken_text());
         let failure = loop {
             let delta = tokio::select! {
                 biased;
@@ -519,6 +533,7 @@ impl Run {
             config: self.request_config(),
             conversation: self.session_state.segment.to_string(),
             blobs: self.setup.files.blobs(),
+            takes_any_end: self.was_unended,
         }
     }
 
@@ -539,6 +554,10 @@ impl Run {
         }
         match delta {
             Delta::Text(text) => {
+                let text = answer.repeated.new_part(text);
+                if text.is_empty() {
+                    return Ok(());
+                }
                 self.session_state.journal.stream(Partial::Text, &text);
                 answer.text.push_str(&text);
                 self.publish(Event::TextDelta { text }).await;
@@ -591,12 +610,21 @@ impl Run {
         native: Option<Value>,
         cut: bool,
     ) -> Result<(), Stopped> {
+        answer.has_content |= has_content(&item);
+        let (item, native) = match answer.repeated.new_block(&item) {
+            None => (item, native),
+            Some(new) if new.is_empty() => {
+                answer.text.clear();
+                return Ok(());
+            }
+            // The provider's own form has the whole text.
+            Some(new) => (Item::message(Role::Assistant, new), None),
+        };
         match &item {
             Item::Reasoning { .. } => answer.thinking.clear(),
             Item::Message { .. } => answer.text.clear(),
             Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Unknown(_) => {}
         }
-        answer.has_content |= has_content(&item);
         if let Item::ToolCall { call_id, .. } = &item
             && cut
         {
@@ -749,6 +777,7 @@ pub(crate) fn stopped_entry(stop: &Stop) -> Option<Entry> {
         Stop::Pause => ("pause", ""),
         Stop::Refusal(words) => ("refusal", words.as_str()),
         Stop::Other(word) => ("other", word.as_str()),
+        Stop::Unnamed => ("unnamed", ""),
     };
     let words = &words[..words.floor_char_boundary(MAX_REFUSAL)];
     Some(Entry::extension(domain::STOPPED, json!({"reason": reason, "words": words})))
@@ -806,7 +835,7 @@ fn state_of(failure: &Failure) -> &'static str {
     match failure {
         Failure::Connect(_) => "not reachable",
         Failure::Timeout(_) => "silent",
-        Failure::Cut(_) => "cut off",
+        Failure::Cut(_) | Failure::Unended(_) => "cut off",
         Failure::Status { status: 429, .. } => "limited",
         Failure::Status { .. } | Failure::Provider { .. } => "failed",
         Failure::TooLong { .. } | Failure::Filtered { .. } | Failure::Unusable(_) => "refused",

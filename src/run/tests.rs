@@ -155,7 +155,16 @@ impl Conversation<'_> {
         let tools: Vec<ToolSpec> = tools.to_vec();
         let conversation = "segment".into();
         let blobs = self.blobs.to_owned();
-        Request { system, input, tools, config, conversation, tokens: 0, blobs }
+        Request {
+            system,
+            input,
+            tools,
+            config,
+            conversation,
+            tokens: 0,
+            blobs,
+            takes_any_end: false,
+        }
     }
 
     /// Sends the history to the judge of the model that is asked now.

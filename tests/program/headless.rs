@@ -462,7 +462,7 @@ fn a_shell_says_where_a_verb_works_and_which_command_goes_on() {
 }
 
 #[test]
-fn an_answer_without_text_and_tool_call_is_noted_on_standard_error_and_in_the_log() {
+fn an_answer_without_text_and_tool_call_is_noted_on_standard_error_and_in_the_log_and_fails() {
     let bench = Bench::new();
     bench.play(
         "[[when]]\nsays = \"nothing\"\n[[when.step]]\nstop = \"end_turn\"\n\
@@ -475,7 +475,7 @@ fn an_answer_without_text_and_tool_call_is_noted_on_standard_error_and_in_the_lo
     {
         let model = bench.model();
         let done = bench.yoi(&["--no-ui", "--model", &model, "--pod", pod, "-p", prompt]);
-        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(done.code, Some(i32::from(is_empty)), "{done:?}");
         assert_eq!(done.err.matches(note).count(), usize::from(is_empty), "{prompt}: {done:?}");
         assert_eq!(done.out, if is_empty { "" } else { "Yes.\n" });
         let log = bench.yoi(&["log", pod]);

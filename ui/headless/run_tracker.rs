@@ -4,7 +4,7 @@ use crate::headless::exit::{Exit, Failure};
 use crate::wording;
 use std::collections::BTreeMap;
 use yoi::protocol::entry::domain;
-use yoi::protocol::{Begun, Entry, EntryId, Event, Fact, RunOutcome, RunResult};
+use yoi::protocol::{Begun, Entry, EntryId, Event, Fact, Item, RunOutcome, RunResult};
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,9 @@ pub struct RunTracker {
     missed: bool,
     /// Why the last reply did not reach its own end, in the word of its entry.
     stopped: Option<String>,
+    /// Whether the current run has an answer with words, and whether its last reply was empty.
+    has_words: bool,
+    is_empty: bool,
     /// The Pods that write where a call of the run could not.
     refused_by: Option<String>,
     /// The message of an error, until the end of its run comes.
@@ -89,6 +92,12 @@ impl RunTracker {
 
     fn end(&mut self, run: Option<EntryId>, entry: Option<EntryId>, mut end: End) {
         (self.stopped, self.not_compacted) = (None, None);
+        let is_empty = std::mem::take(&mut self.is_empty);
+        let has_words = std::mem::take(&mut self.has_words);
+        if is_empty && !has_words && end.exit == Exit::Finished {
+            // The entry itself is shown as a note.
+            end = End { exit: Exit::Failed, why: None };
+        }
         if let Some(writers) = self.refused_by.take().filter(|_| end.exit == Exit::Finished) {
             let first = writers.split(", ").next().unwrap_or_default();
             let why = format!(
@@ -144,6 +153,10 @@ impl RunTracker {
             Fact::Extension { domain, payload } if domain == domain::TURN => {
                 let refused = payload["refused"].as_bool() == Some(true);
                 self.refused_by = refused.then(|| wording::context::writers(payload));
+            }
+            fact if fact.is_empty_answer() => self.is_empty = true,
+            Fact::AssistantItem { item: Item::Message { .. }, .. } => {
+                (self.stopped, self.has_words) = (None, true);
             }
             // A later reply, or the next run.
             Fact::AssistantItem { .. } | Fact::Invoke { .. } => self.stopped = None,

@@ -35,6 +35,10 @@ pub fn note(name: &str, payload: &Value) -> Option<String> {
             let word = SafeText::line(text("words"));
             Some(format!("the reply ended for a reason that yoi does not know: {word}"))
         }
+        "unnamed" => Some(
+            "the server gave no reason for the end of its reply, which is taken as complete"
+                .to_owned(),
+        ),
         "garbled" => {
             let why = SafeText::line(text("words"));
             Some(format!("a part of this reply could not be read and is missing: {why}"))

@@ -2,7 +2,7 @@
 //! form.
 
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
+use crate::llm::wire::{self, Decode, Ending, Fault, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::{Item, Role};
 use serde_json::{Value, json};
@@ -55,8 +55,8 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    fn progress(&self) -> Progress {
-        self.ending.progress()
+    fn ending(&mut self) -> &mut Ending {
+        &mut self.ending
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
@@ -64,7 +64,8 @@ impl Decode for Decoder {
         let called = self.called || self.blocks.iter().any(is_call);
         let stop = self.ending.stop(called)?;
         for block in std::mem::take(&mut self.blocks) {
-            self.close(block, true, out);
+            let cut = stop != Stop::Unnamed || !wire::is_object(&block.json);
+            self.close(block, cut, out);
         }
         Some(stop)
     }

@@ -4,7 +4,7 @@
 use crate::llm::cause::Cause;
 use crate::llm::chat::closed::Closed;
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
+use crate::llm::wire::{self, Decode, Ending, Fault, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::item::Content;
 use crate::protocol::{Item, Role};
@@ -106,8 +106,8 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    fn progress(&self) -> Progress {
-        self.ending.progress()
+    fn ending(&mut self) -> &mut Ending {
+        &mut self.ending
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
@@ -140,6 +140,10 @@ impl Decoder {
         let key = if choice.get("delta").is_some() || has_begun { "delta" } else { "message" };
         if let Some(Value::Object(delta)) = choice.get_mut(key).map(Value::take) {
             self.delta(delta, out);
+            if key == "message" && (self.said || !self.calls.is_empty()) {
+                // It came in one piece.
+                self.ending.last();
+            }
         }
         let reason = text(&choice, "finish_reason");
         if BROKEN.contains(&reason) {

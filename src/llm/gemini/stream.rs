@@ -3,7 +3,7 @@
 
 use crate::llm::cause::Cause;
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
+use crate::llm::wire::{self, Decode, Ending, Fault, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::{Item, Role};
 use serde_json::{Map, Value, json};
@@ -46,8 +46,8 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    fn progress(&self) -> Progress {
-        self.ending.progress()
+    fn ending(&mut self) -> &mut Ending {
+        &mut self.ending
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {

@@ -5,7 +5,7 @@ use crate::llm::http::unpack::Unpack;
 use crate::llm::http::{Who, error_text};
 use crate::llm::sse::{self, Event};
 use crate::llm::wire::{Decode, Fault, Progress};
-use crate::llm::{Delta, Failure, json};
+use crate::llm::{Delta, Failure, Stop, json};
 use crate::protocol::{MAX_LINE, MAX_VALUES};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
@@ -25,6 +25,12 @@ pub(crate) struct Answer {
     sse: sse::Decoder,
     /// Whether a tool call has begun.
     has_call: bool,
+    /// Whether it or a visible text has.
+    has_content: bool,
+    /// Whether the end of the connection is an end of the answer.
+    takes_any_end: bool,
+    /// Whether the last event was damaged: where nothing follows, the connection was cut within it.
+    ends_damaged: bool,
     /// Why the first part could not be read that was damaged and may have been a part of a call. The calls may differ
     /// from those that the model wrote, so the reply fails.
     damage: Option<String>,
@@ -55,10 +61,18 @@ impl Answer {
             body: Vec::new(),
             sse: sse::Decoder::default(),
             has_call: false,
+            has_content: false,
+            takes_any_end: false,
+            ends_damaged: false,
             damage: None,
             ready: VecDeque::new(),
             is_over: false,
         }
+    }
+
+    /// The same, which is complete where its connection ends in order.
+    pub(crate) fn taking_any_end(self, takes_any_end: bool) -> Self {
+        Self { takes_any_end, ..self }
     }
 
     /// The same, of a body that is compressed so.
@@ -71,7 +85,7 @@ impl Answer {
         self.ready.pop_front()
     }
 
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&mut self) -> Progress {
         self.decoder.progress()
     }
 
@@ -93,7 +107,7 @@ impl Answer {
         }
     }
 
-    /// The connection ended.
+    /// The connection ended in order.
     pub(crate) fn finish(&mut self) {
         let rest = self.unpack.finish();
         self.read(&rest);
@@ -103,7 +117,21 @@ impl Answer {
         let mut events = Vec::new();
         self.sse.finish(&mut events);
         self.decode(&events);
-        self.end(&error_text::cut(&self.who, "it ended before it was complete"));
+        self.end_in_order(&error_text::cut(&self.who, "it ended before it was complete"));
+    }
+
+    /// The whole body was read. `failure`: why it is no answer, where it has no content.
+    fn end_in_order(&mut self, failure: &Failure) {
+        let has_answer = self.has_content && !self.ends_damaged;
+        let is_unnamed = has_answer && !self.decoder.ending().is_named();
+        match (is_unnamed, self.takes_any_end) {
+            (false, _) => self.end(failure),
+            (true, false) => self.end(&error_text::unended(&self.who)),
+            (true, true) => {
+                self.decoder.ending().because(Stop::Unnamed);
+                self.end(failure);
+            }
+        }
     }
 
     /// Nothing more will be read: the answer is complete, or `failure` says why it is not.
@@ -196,10 +224,10 @@ impl Answer {
             rest = rest[values.byte_offset()..].trim_start_matches(is_between);
             self.decode(&[Event { name: String::new(), data }]);
         }
-        self.end(&match is_cut {
-            true => error_text::cut(&self.who, "it ended before it was complete"),
-            false => error_text::no_stream(&self.who, &body),
-        });
+        match is_cut {
+            true => self.end(&error_text::cut(&self.who, "it ended before it was complete")),
+            false => self.end_in_order(&error_text::no_stream(&self.who, &body)),
+        }
     }
 
     fn decode(&mut self, events: &[Event]) {
@@ -231,7 +259,10 @@ impl Answer {
             return;
         }
         let begins_call = |delta: &Delta| matches!(delta, Delta::ToolCallStart { .. });
+        let is_text = |delta: &Delta| matches!(delta, Delta::Text(text) if !text.trim().is_empty());
+        self.ends_damaged = matches!(result, Err(Fault::Garbled(_)));
         self.has_call |= out.iter().any(begins_call);
+        self.has_content |= self.has_call || out.iter().any(is_text);
         self.ready.extend(out.into_iter().map(Ok));
         match result {
             Ok(()) => {}

@@ -92,6 +92,11 @@ pub(super) fn cut(who: &Who, cause: &str) -> Failure {
     Failure::Cut(format!("{who} broke its answer off: {}", cleaned(who, cause)))
 }
 
+/// The answer ended in order, and nothing in it said so.
+pub(super) fn unended(who: &Who) -> Failure {
+    Failure::Unended(format!("{who} ended its answer without giving a reason for the end"))
+}
+
 /// The provider reported an error inside its stream.
 pub(in crate::llm) fn reported(who: &Who, message: &str, cause: Cause) -> Failure {
     let is_number = |code: &str| code.bytes().all(|byte| byte.is_ascii_digit());

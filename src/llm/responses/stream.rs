@@ -2,7 +2,7 @@
 
 use crate::llm::cause::Cause;
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
+use crate::llm::wire::{self, Decode, Ending, Fault, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::item::Content;
 use crate::protocol::{Item, Role};
@@ -116,12 +116,14 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    fn progress(&self) -> Progress {
-        self.ending.progress()
+    fn ending(&mut self) -> &mut Ending {
+        &mut self.ending
     }
 
-    fn finish(&mut self, _: &mut Vec<Delta>) -> Option<Stop> {
-        self.ending.stop(self.saw_call)
+    fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
+        let stop = self.ending.stop(self.saw_call)?;
+        self.close_open(out);
+        Some(stop)
     }
 }
 
@@ -274,6 +276,16 @@ impl Decoder {
         out.push(Delta::Block { item, native: Some(native), cut });
     }
 
+    /// Nothing more comes of the open items.
+    fn close_open(&mut self, out: &mut Vec<Delta>) {
+        for open in std::mem::take(&mut self.open) {
+            let unannounced = json!({"type": MESSAGE, "role": "assistant", "content": []});
+            let item = if open.item.is_null() { unannounced } else { open.item.clone() };
+            let cut = !open.has_all_arguments && !wire::is_object(&open.arguments);
+            self.close(item, open, cut, out);
+        }
+    }
+
     /// The last event names all items once more.
     fn end(&mut self, event: &str, response: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
         let (error, status) = (at(response, "error"), text(response, "status"));
@@ -288,12 +300,7 @@ impl Decoder {
                 self.close(item.clone(), open, is_cut(item), out);
             }
         }
-        for open in std::mem::take(&mut self.open) {
-            let unannounced = json!({"type": MESSAGE, "role": "assistant", "content": []});
-            let item = if open.item.is_null() { unannounced } else { open.item.clone() };
-            let cut = !open.has_all_arguments;
-            self.close(item, open, cut, out);
-        }
+        self.close_open(out);
         if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
             out.push(Delta::Usage(count(usage)));
         }
