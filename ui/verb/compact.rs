@@ -37,7 +37,7 @@ impl Each for EachPod {
     }
 
     fn fits(&self, info: &PodInfo) -> bool {
-        info.state == State::Idle
+        matches!(info.state, State::Idle | State::Failed)
     }
 
     fn question(&self, pods: &str) -> String {

@@ -162,6 +162,10 @@ impl Each for EachPod<'_> {
         !info.state.is_at_rest()
     }
 
+    fn needs_fit(&self) -> bool {
+        false
+    }
+
     fn question(&self, pods: &str) -> String {
         format!("effort {} for {pods}?", self.word)
     }

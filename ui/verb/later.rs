@@ -95,6 +95,10 @@ impl Each for EachPod {
         Matter::of(info).is_some()
     }
 
+    fn needs_fit(&self) -> bool {
+        false
+    }
+
     fn question(&self, pods: &str) -> String {
         format!("put off what {pods} wait for?")
     }

@@ -178,6 +178,10 @@ impl Each for EachPod {
         !info.state.is_at_rest()
     }
 
+    fn needs_fit(&self) -> bool {
+        false
+    }
+
     fn question(&self, pods: &str) -> String {
         format!("use {} for {pods}?", SafeText::line(&self.0))
     }

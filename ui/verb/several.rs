@@ -3,6 +3,7 @@
 
 use crate::verb::targets::{Meant, Target, meant};
 use crate::verb::{Confirm, End, Known, Next, Reply, Request, Unasked, Why};
+use crate::wording::state;
 use yoi::protocol::{Event, HEAD_CHANGED, Method, PodInfo, PodName, Refusal, State};
 
 /// The parts that differ from verb to verb.
@@ -11,6 +12,10 @@ pub trait Each {
     fn method(&self) -> Method;
     /// Whether a selector means a Pod in this state; one that is named is meant in any.
     fn fits(&self, info: &PodInfo) -> bool;
+    /// Whether it does nothing to a Pod in any other state.
+    fn needs_fit(&self) -> bool {
+        true
+    }
     /// The text of the confirmation for several, marked or selected Pods.
     fn question(&self, pods: &str) -> String;
     /// The effect of Enter in the confirmation.
@@ -55,6 +60,10 @@ impl Several {
         let is_confirmed = meant.is_confirmed(known);
         self.pods = meant.pods;
         if is_confirmed {
+            let does = |info: &PodInfo| each.fits(info) || !each.needs_fit();
+            if let Some(end) = without_effect(known, &self.pods, does) {
+                return Next::End(end);
+            }
             let (about, enter, unasked) = (self.pods.clone(), each.enter(), each.unasked());
             return Next::Confirm(Confirm { question, about, enter, unasked });
         }
@@ -86,6 +95,19 @@ pub fn holds_while(pods: &[PodName], end: End, state: State) -> End {
         [pod] => end.while_in(pod.clone(), state),
         _ => end,
     }
+}
+
+/// The end of a verb that would do nothing to any of these Pods: no confirmation asks about that.
+pub fn without_effect(
+    known: &Known<'_>,
+    pods: &[PodName],
+    fits: impl Fn(&PodInfo) -> bool,
+) -> Option<End> {
+    let infos: Vec<_> = pods.iter().filter_map(|pod| known.family.get(pod)).collect();
+    let state = |info: &&PodInfo| format!("{} ({})", info.name, state::of_pod(info));
+    let states = || infos.iter().map(state).collect::<Vec<_>>().join(", ");
+    let text = || format!("nothing to do: {}", states());
+    (!infos.iter().any(|info| fits(info))).then(|| End::refused(Why::NotThere, text()))
 }
 
 /// A confirmation about these Pods.

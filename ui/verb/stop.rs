@@ -1,6 +1,6 @@
 //! `:stop`: stops Pods, or everything below them, too.
 
-use crate::verb::several::{Each, confirmation, ended, holds_while, unfinished};
+use crate::verb::several::{Each, confirmation, ended, holds_while, unfinished, without_effect};
 use crate::verb::targets::{Meant, Target, list, meant, with_below};
 use crate::verb::{Confirm, Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
 use crate::wording::scope;
@@ -70,6 +70,12 @@ impl Stop {
         };
         if self.meant.pods.is_empty() {
             return Next::End(End::shown("every pod is stopped already"));
+        }
+        let fits = |info: &PodInfo| self.tree || self.fits(info);
+        if self.meant.is_confirmed(known)
+            && let Some(end) = without_effect(known, &self.meant.pods, fits)
+        {
+            return Next::End(end);
         }
         // They are stopped in this order. A parent that is stopped first is not woken when its children stop.
         self.meant.pods.sort_by_key(|pod| known.family.depth(pod));

@@ -188,7 +188,7 @@ fn several_pods_are_named_in_one_confirmation() {
     };
     assert_eq!(asked("stop alice bob alice"), "stop alice, bob?");
     assert_eq!(asked("stop --all"), "stop alice, bob?");
-    assert_eq!(asked("pause alice bob"), "pause alice, bob?");
+    assert_eq!(asked("compact alice bob"), "shorten the histories of alice, bob?");
 }
 
 #[test]

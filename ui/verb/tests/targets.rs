@@ -112,6 +112,20 @@ fn a_selector_takes_only_pods_to_which_its_verb_does_something() {
 }
 
 #[test]
+fn a_verb_that_does_nothing_to_any_of_the_named_pods_has_no_confirmation() {
+    for (line, states) in [
+        ("pause scout far", "scout (idle), far (idle)"),
+        ("cancel scout far", "scout (idle), far (idle)"),
+        ("resume alice scout", "scout (idle), alice (running)"),
+        ("compact alice tester", "alice (running), tester (needs you)"),
+        ("stop old gone", "old (stopped), gone (stopped)"),
+    ] {
+        assert_eq!(refusal(line), format!("nothing to do: {states}"), "{line}");
+    }
+    assert_eq!(confirmation("pause alice scout"), "pause alice, scout?");
+}
+
+#[test]
 fn a_selector_that_matches_none_is_refused_before_anything_is_done() {
     assert_eq!(refusal("stop @done bob/*"), "bob/* matches no Pod");
     assert_eq!(
