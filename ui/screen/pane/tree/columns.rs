@@ -26,6 +26,8 @@ const MAX_NAME_END: usize = 32;
 const SENTENCE: usize = 8;
 /// The fewest columns that names leave to what Pods do now: `wants the network` fits.
 const MIN_NOW_WIDTH: usize = 17;
+/// The fewest that the names of deep Pods leave to it, so that one column is that of all rows.
+const BESIDE_DEEP: usize = 11;
 /// Pods this far below their root are indented; deeper ones show the number instead.
 const DEEPEST: usize = 5;
 
@@ -57,21 +59,28 @@ pub struct Cells {
 }
 
 impl Columns {
-    /// The columns of a pane of this width with rows of these levels and these widths of the name and what is behind it.
-    pub fn of(pane: usize, rows: impl Iterator<Item = (usize, usize)>) -> Self {
+    /// The columns of a pane of this width with rows of these levels and these widths of the name and of what is behind it.
+    pub fn of(pane: usize, rows: impl Iterator<Item = (usize, usize, usize)>) -> Self {
         let shown = |from: usize, columns: usize| if pane >= from { columns } else { 0 };
         let (cost, context) = (shown(COST, DOLLARS), shown(CONTEXT, SHARE));
         let deepest = (pane / 8).min(DEEPEST);
         let mut columns = Self { row: pane.saturating_sub(1), deepest, names: None, cost, context };
         if pane >= NOW {
-            let most = columns
-                .row
-                .saturating_sub(columns.after_now() + 2 + MIN_NOW_WIDTH)
-                .min(MAX_NAME_END);
-            let ends = rows.map(|(level, name)| columns.lead(level) + name);
-            columns.names = Some(ends.max().unwrap_or(0).min(most));
+            let most = |now: usize| columns.row.saturating_sub(columns.after_now() + 2 + now);
+            let (mut names, mut least) = (0, 0);
+            for (level, name, behind) in rows {
+                names = names.max(columns.lead(level) + name + behind);
+                least = least.max(columns.least(level, name, behind));
+            }
+            let usual = most(MIN_NOW_WIDTH).min(MAX_NAME_END);
+            columns.names = Some(names.min(usual.max(least.min(most(BESIDE_DEEP)))));
         }
         columns
+    }
+
+    /// The fewest columns of a row of this level up to the end of its name and of what is behind it.
+    fn least(&self, level: usize, name: usize, behind: usize) -> usize {
+        self.lead(level) + name.min(MIN_NAME) + behind
     }
 
     /// Whether the columns have headings.
@@ -108,7 +117,7 @@ impl Columns {
     pub fn line(&self, cells: Cells, theme: &Theme) -> Line<'static> {
         let behind: usize = cells.behind.iter().map(|span| width(&span.content)).sum();
         let lead = self.lead(cells.level);
-        let least = lead + width(&cells.name).min(MIN_NAME) + behind;
+        let least = self.least(cells.level, width(&cells.name), behind);
         if let Some(names) = self.names.map(|names| names.max(least)) {
             let now = self.row.saturating_sub(names + 2 + self.after_now());
             if now >= SENTENCE.max(width(&cells.now.short)) {
@@ -241,7 +250,7 @@ mod tests {
     }
 
     fn shown(pane: usize, cells: Cells) -> String {
-        let columns = Columns::of(pane, std::iter::once((cells.level, width(&cells.name))));
+        let columns = Columns::of(pane, std::iter::once((cells.level, width(&cells.name), 0)));
         let line = columns.line(cells, &Theme::default());
         line.spans.iter().map(|span| span.content.as_ref()).collect::<String>().trim_end().into()
     }
@@ -265,6 +274,23 @@ mod tests {
         assert_eq!(shown(26, cells("probe", 3, network())), "›      ▲ probe network 4m");
         assert_eq!(row(30, "reviewer-of-all-docs"), "›  ▲ review…-docs network  4m");
         assert_eq!(row(24, "審査員である人の名前"), "›  ▲ 審査…名前  network");
+    }
+
+    #[test]
+    fn what_pods_do_now_begins_in_one_column_at_every_level() {
+        let reads = || Now { text: "Read a.rs".into(), ..Now::default() };
+        for (name, pane) in [("probe", 38), ("reviewer-of-docs", 40), ("審査員である人", 40)]
+        {
+            let rows = (0..5).map(|level| (level, width(name), 0));
+            let columns = Columns::of(pane, rows);
+            let begins = |level| {
+                let line = columns.line(cells(name, level, reads()), &Theme::default());
+                let row: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
+                width(row.split("Read").next().unwrap_or_default())
+            };
+            let all: Vec<usize> = (0..5).map(begins).collect();
+            assert!(all.iter().all(|at| *at == all[0]), "{name} at {pane}: {all:?}");
+        }
     }
 
     #[test]

@@ -273,12 +273,12 @@ impl View<'_> {
             TreeRow::Pod { info, level, children }
                 if *children != Children::Folded && !has_pins =>
             {
-                Some((*level, width(info.name.as_str())))
+                Some((*level, width(info.name.as_str()), 0))
             }
             TreeRow::Pod { info, level, children } => {
                 let behind = self.behind(info, *children, &pane.sums.at(info));
                 let behind: usize = behind.iter().map(|span| width(&span.content)).sum();
-                Some((*level, width(info.name.as_str()) + behind))
+                Some((*level, width(info.name.as_str()), behind))
             }
             TreeRow::Ended { .. } | TreeRow::Stopped(_) => None,
         });
