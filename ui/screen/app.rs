@@ -196,6 +196,8 @@ pub struct App {
     pub mistakes: Mistakes,
     pub detail: Detail,
     pub zoom: Zoom,
+    /// The notice that the second transcript does not fit, while it does not.
+    hidden_said: Option<String>,
     border: mouse::Border,
     /// The text that the mouse selects.
     selection: Option<selection::Selection>,
@@ -411,7 +413,7 @@ impl App {
 
     /// The transcript that keys act on: the one of the two that has the focus.
     pub fn transcript(&self) -> Option<&Transcript> {
-        self.transcript_at(self.selected()?)
+        self.transcript_at(self.pod_read()?)
     }
 
     /// The transcript of a Pod, if it was ever shown.
@@ -420,7 +422,7 @@ impl App {
     }
 
     fn transcript_mut(&mut self) -> Option<&mut Transcript> {
-        let name = self.selected()?.clone();
+        let name = self.pod_read()?.clone();
         self.transcripts.get_mut(&name)
     }
 

@@ -190,7 +190,7 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
     let (notes, body, queue) = around_transcript(app, app.shown(), body);
     let second = beside.map(|area| below_head(area, gap));
     let second = second.map(|(head, body)| (head, around_transcript(app, app.beside(), body)));
-    let has_scope = app.size.1 >= ROOMY && app.selected().is_some();
+    let has_scope = app.size.1 >= ROOMY && app.pod_read().is_some();
     let scope = lists.filter(|_| has_scope).map(|(tree, _)| within_margin(last_row(tree)));
     let tree = lists.map(|(tree, _)| below_head(tree, gap));
     let tree = tree.map(|(head, body)| match scope {

@@ -66,7 +66,7 @@ impl App {
     }
 
     fn copy_from_log(&mut self, copy: LogCopy) -> Vec<Effect> {
-        let Some(pod) = self.selected().cloned() else {
+        let Some(pod) = self.pod_read().cloned() else {
             return self.say(
                 Kind::Refused,
                 "not copied: so long a text goes to a file of a Pod, and none is selected",

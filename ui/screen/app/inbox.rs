@@ -324,9 +324,15 @@ impl App {
         self.inbox.scrolled = sight.first.saturating_add_signed(by).min(most);
     }
 
-    fn chosen_item<T>(&self, read: impl FnOnce(&Item<'_>) -> Option<T>) -> Option<T> {
+    fn chosen_item<'a, T>(&'a self, read: impl FnOnce(&Item<'a>) -> Option<T>) -> Option<T> {
         let items = self.items();
         self.inbox.chosen(&items).and_then(read)
+    }
+
+    /// The Pod that the card is about, also where it does not wait any more; `None` for a client.
+    pub(super) fn pod_of_card(&self) -> Option<&PodName> {
+        let ended = self.inbox.ended_item();
+        ended.and_then(|item| item.pod()).or_else(|| self.chosen_item(Item::pod))
     }
 
     /// Who waits with the card, in a word.

@@ -412,10 +412,11 @@ impl App {
         }
     }
 
-    /// Pauses the run of the current Pod, if there is one. A run that waits for a decision is paused by
-    /// its verb only, for that withdraws the request.
+    /// Pauses the run of the selected Pod, if there is one: that of the card while it has the keys. A run that waits for a
+    /// decision is paused by its verb only, for that withdraws the request.
     fn pause(&mut self) -> Vec<Effect> {
-        let Some(info) = self.info().filter(|info| info.state == State::Running) else {
+        let info = self.selected().and_then(|name| self.family.get(name));
+        let Some(info) = info.filter(|info| info.state == State::Running) else {
             return Vec::new();
         };
         let line = format!("pause {}", info.name);
@@ -440,6 +441,10 @@ impl App {
         if !pausing.is_empty() {
             self.guard.paused = self.now + PAUSED;
             return pausing;
+        }
+        if self.focus == Focus::Inbox {
+            // The draft is below the card: it stays.
+            return self.back();
         }
         if !self.composer.is_empty() {
             let cleared = self.composer.draft().message();

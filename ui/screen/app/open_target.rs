@@ -16,7 +16,7 @@ impl App {
         match self.transcript().and_then(Transcript::target) {
             Some(Target::File(path, line)) => {
                 let cwd =
-                    self.selected().and_then(|name| self.family.get(name)).map(|info| &info.cwd);
+                    self.pod_read().and_then(|name| self.family.get(name)).map(|info| &info.cwd);
                 let path = cwd.map_or(path.clone(), |cwd| cwd.join(path));
                 vec![Effect::OpenFile(path, line)]
             }

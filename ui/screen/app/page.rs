@@ -229,7 +229,7 @@ impl App {
 
     pub(super) fn report(&self, since: &Since) -> Report {
         let is_here =
-            |info: &PodInfo| self.family.belongs(info, &self.setup.workspace, self.selected());
+            |info: &PodInfo| self.family.belongs(info, &self.setup.workspace, self.pod_read());
         since.report(&self.family, is_here, self.now)
     }
 

@@ -27,7 +27,7 @@ pub fn peers(app: &App) -> peers::View<'_> {
     peers::View {
         peers: &app.peers,
         family: &app.family,
-        of: app.selected(),
+        of: app.pod_read(),
         theme: &app.theme,
         glyphs: app.setup.glyphs,
         now: app.now,

@@ -12,16 +12,22 @@ pub(super) const CANNOT_BE_TYPED: &str =
     "the name of this agent holds characters that cannot be typed";
 
 impl App {
-    /// The selected Pod: its peers are shown, and a verb without a name means it. It is the Pod of the
-    /// second transcript while that has the focus, otherwise the Pod of the first.
+    /// The selected Pod: a verb without a name means it. It is the Pod that the card is about while that has the keys,
+    /// otherwise the Pod that is read.
     pub fn selected(&self) -> Option<&PodName> {
+        if self.focus == Focus::Inbox { self.pod_of_card() } else { self.pod_read() }
+    }
+
+    /// The Pod that is read: its peers are shown. It is the Pod of the second transcript while that has the focus, otherwise
+    /// the Pod of the first.
+    pub fn pod_read(&self) -> Option<&PodName> {
         let beside = if self.focus == Focus::Beside { self.beside() } else { None };
         beside.or(self.shown())
     }
 
     /// The peer or agent under the cursor.
     pub(super) fn chosen_contact(&self) -> Option<Contact<'_>> {
-        let contacts = self.family.contacts_of(self.selected()?);
+        let contacts = self.family.contacts_of(self.pod_read()?);
         self.peers.chosen(&contacts)
     }
 
@@ -84,14 +90,14 @@ impl App {
     }
 
     pub(super) fn peers_step(&mut self, by: isize) {
-        let Some(of) = self.selected().cloned() else { return };
+        let Some(of) = self.pod_read().cloned() else { return };
         let peers = self.family.contacts_of(&of);
         let at = self.peers.position(&peers).saturating_add_signed(by);
         self.peers.choose(&peers, at);
     }
 
     pub(super) fn peers_click(&mut self, at: usize) -> Vec<Effect> {
-        if let Some(of) = self.selected().cloned() {
+        if let Some(of) = self.pod_read().cloned() {
             let peers = self.family.contacts_of(&of);
             self.peers.choose(&peers, at);
         }

@@ -261,7 +261,7 @@ impl App {
     }
 
     pub(super) fn parent(&mut self) -> Vec<Effect> {
-        let of = self.shown().and_then(|name| self.family.get(name));
+        let of = self.selected().and_then(|name| self.family.get(name));
         match of.and_then(|info| info.parent.clone()) {
             Some(parent) => self.make_current(&parent),
             None => self.say(Kind::Info, "this Pod has no parent"),

@@ -86,9 +86,9 @@ pub fn of_family(app: &App, area: Rect, buf: &mut Buffer) {
 
 /// Paints the head of the peers.
 pub fn of_peers(app: &App, area: Rect, buf: &mut Buffer) {
-    let text = app.selected().map_or("peers".to_owned(), |name| format!("peers of {name}"));
+    let text = app.pod_read().map_or("peers".to_owned(), |name| format!("peers of {name}"));
     let style = if app.focus == Focus::Peers { app.theme.accent } else { app.theme.dim };
-    let agents = app.selected().map_or(0, |name| app.family.agents_of(name).len());
+    let agents = app.pod_read().map_or(0, |name| app.family.agents_of(name).len());
     let agents = match agents {
         0 => None,
         1 => Some("1 agent".to_owned()),
@@ -100,7 +100,7 @@ pub fn of_peers(app: &App, area: Rect, buf: &mut Buffer) {
 
 /// Paints what the selected Pod may write and read.
 pub fn scope(app: &App, area: Rect, buf: &mut Buffer) {
-    let Some(info) = app.selected().and_then(|name| app.family.get(name)) else { return };
+    let Some(info) = app.pod_read().and_then(|name| app.family.get(name)) else { return };
     let text = cut(&app.setup.glyphs.plain(&may(info)), area.width.into());
     buf.set_stringn(area.x, area.y, text, area.width.into(), app.theme.dim);
 }

@@ -288,16 +288,39 @@ fn escape_closes_the_help_before_the_line_list_or_sheet_that_it_is_about() {
     assert!(bench.app.layers.is_empty() && bench.app.page.is_none(), "{}", bench.screen());
 }
 
-#[test]
-fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
+/// A Pod whose run goes in circles.
+fn in_circles(name: &str) -> PodInfo {
     let circling = yoi::protocol::Circling {
         kind: yoi::protocol::CircleKind::Failure,
         times: 6,
         call: "Bash cargo test".into(),
         since: crate::screen::app::tests::NOON,
     };
-    let circling = PodInfo { circling: Some(circling), ..pod("lint", State::Running) };
-    let mut bench = Bench::new(vec![pod("alice", State::Idle), circling]);
+    PodInfo { circling: Some(circling), ..pod(name, State::Running) }
+}
+
+#[test]
+fn on_a_card_with_the_keys_verbs_and_the_key_that_pauses_mean_its_pod_and_the_draft_stays() {
+    let mut bench = Bench::new(vec![pod("alice", State::Running), in_circles("lint")]);
+    bench.go_to("alice");
+    bench.type_in("and then");
+    bench.press("ctrl-n");
+    assert_eq!(calls(&bench.press("ctrl-c")), [(Some("lint"), &Method::Pause)]);
+    bench.press(":");
+    bench.type_in("cancel");
+    assert_eq!(calls(&bench.press("enter")), [(Some("lint"), &Method::Cancel)]);
+    // Its run ends meanwhile: the key leads back to the draft, as from every other card.
+    bench.shown(pod("lint", State::Idle));
+    bench.wait(1_000);
+    assert_eq!(calls(&bench.press("ctrl-c")), []);
+    assert_eq!((bench.app.focus, bench.draft().as_str()), (Focus::Composer, "and then"));
+    bench.wait(1_000);
+    assert_eq!(calls(&bench.press("ctrl-c")), [(Some("alice"), &Method::Pause)]);
+}
+
+#[test]
+fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), in_circles("lint")]);
     bench.go_to("alice");
     bench.press("ctrl-n");
     let screen = bench.screen();
@@ -315,13 +338,7 @@ fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
 
 #[test]
 fn a_nudge_enters_the_run_from_its_card_and_the_person_stays_where_one_was() {
-    let circling = yoi::protocol::Circling {
-        kind: yoi::protocol::CircleKind::Failure,
-        times: 6,
-        call: "Bash cargo test".into(),
-        since: crate::screen::app::tests::NOON,
-    };
-    let lint = PodInfo { circling: Some(circling), ..pod("lint", State::Running) };
+    let lint = in_circles("lint");
     let nudged = |others: Vec<PodInfo>| {
         let mut bench =
             Bench::new([vec![pod("alice", State::Idle), lint.clone()], others].concat());
