@@ -72,7 +72,7 @@ impl App {
             Some(pod) => self.show_beside(pod),
             None => {
                 self.beside = None;
-                Vec::new()
+                self.say_hidden()
             }
         }
     }
@@ -108,6 +108,7 @@ impl App {
             return self.say(Kind::Info, "one pane is shown at a time on so small a screen");
         }
         self.zoom = Zoom::On;
+        self.say_hidden();
         if matches!(self.focus, Focus::Tree | Focus::Peers) {
             self.focus = Focus::Composer;
         }
@@ -116,15 +117,18 @@ impl App {
         self.say(Kind::Info, format!("the {alone} alone · {key}: everything again"))
     }
 
-    /// Shows a notice if the second transcript does not fit on the screen any more.
+    /// Shows a notice once the second transcript does not fit on the screen any more, and takes it back when it fits. A
+    /// window that is dragged has many sizes: the notice follows them.
     pub(super) fn say_hidden(&mut self) -> Vec<Effect> {
-        match self.beside() {
-            Some(_) if !Areas::splits(self) => {
-                let why = self.too_narrow();
-                self.say(Kind::Warned, why)
-            }
-            _ => Vec::new(),
+        let is_hidden = self.beside().is_some() && !Areas::splits(self);
+        let why = is_hidden.then(|| self.too_narrow());
+        match (std::mem::replace(&mut self.hidden_said, why.clone()), why) {
+            (Some(before), Some(now)) => self.notices.reword(&before, &now),
+            (Some(before), None) => self.notices.end(&before),
+            (None, Some(now)) => self.notices.say(Kind::Warned, now, self.now),
+            (None, None) => {}
         }
+        Vec::new()
     }
 
     fn too_narrow(&self) -> String {

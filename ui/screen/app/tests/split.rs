@@ -233,7 +233,11 @@ fn a_split_without_room_says_why_and_what_to_do() {
     bench.size(70, 24);
     assert_eq!(bench.notice(), "two transcripts need 74 columns, here are 70");
     assert!(!head(&mut bench).contains("│ bob"));
+    bench.size(69, 24);
+    let screen = bench.screen();
+    assert!(screen.contains("! two transcripts need 74 columns, here are 69 "), "{screen}");
     bench.size(76, 24);
+    assert!(!bench.notice().contains("two transcripts"), "{}", bench.notice());
     assert!(head(&mut bench).contains("│ bob"));
 }
 
