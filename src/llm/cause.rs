@@ -2,7 +2,7 @@
 //! rule for all of them reads its status, its codes and its words.
 
 use crate::llm::retry::passing_status;
-use crate::llm::wire::{list, upstream_error};
+use crate::llm::wire::{list, text, upstream_error};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -325,6 +325,19 @@ pub fn codes(error: &Value) -> Vec<String> {
 
 /// The words of an error object, with those of the server behind a gateway.
 pub fn words(error: &Value) -> String {
+    let words = own_words(error);
+    let upstream = upstream_error(error).map(|body| {
+        let body = crate::llm::json::value(&body).unwrap_or(Value::String(body));
+        self::words(body.get("error").unwrap_or(&body))
+    });
+    match upstream.filter(|upstream| !upstream.is_empty()) {
+        Some(upstream) => format!("{words}: {upstream}"),
+        None => words,
+    }
+}
+
+/// The words of an error object alone.
+pub fn own_words(error: &Value) -> String {
     let places = [
         "",
         "/message",
@@ -336,17 +349,28 @@ pub fn words(error: &Value) -> String {
         "/error/message",
         "/errors/0/message",
         "/errors/0",
-        "/detail/0/msg",
     ];
-    let words = places.iter().find_map(|place| error.pointer(place)?.as_str()).unwrap_or("");
-    let upstream = upstream_error(error).map(|body| {
-        let body = crate::llm::json::value(&body).unwrap_or(Value::String(body));
-        self::words(body.get("error").unwrap_or(&body))
-    });
-    match upstream.filter(|upstream| !upstream.is_empty()) {
-        Some(upstream) => format!("{words}: {upstream}"),
-        None => words.to_owned(),
-    }
+    let said = places.iter().filter_map(|place| error.pointer(place)?.as_str());
+    let words = said.into_iter().find(|said| !said.is_empty()).map(str::to_owned);
+    words.or_else(|| validation(error)).unwrap_or_default()
+}
+
+/// The fields that a server in Python refuses, each with its place: `messages.0.content: Field required`.
+fn validation(error: &Value) -> Option<String> {
+    let places = ["", "/detail", "/message", "/message/detail", "/errors"];
+    let fields = places.iter().find_map(|place| {
+        let fields = error.pointer(place)?.as_array()?;
+        fields.iter().all(|field| field.get("msg").is_some()).then_some(fields)
+    })?;
+    let sentence = |field: &Value| {
+        let step = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
+        let steps = list(field, "loc").iter().filter(|step| *step != "body");
+        let place: Vec<String> = steps.map(step).collect();
+        let said = text(field, "msg");
+        if place.is_empty() { said.to_owned() } else { format!("{}: {said}", place.join(".")) }
+    };
+    let said: Vec<String> = fields.iter().map(sentence).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// How long the words ask to wait: `try again in 4.5s`, `retry after 6 seconds`, `in 1h2m3s`.

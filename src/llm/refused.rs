@@ -1,7 +1,7 @@
 //! Which element of the input a provider refused: its words name a place in the body, or the id of a call.
 
 use crate::config::models::Model;
-use crate::llm::adjust::{self, BETWEEN, LISTS, Learned, index};
+use crate::llm::adjust::{self, BETWEEN, LISTS, Learned, index, pictures};
 use crate::llm::{Failure, Input, Request, wire};
 use crate::protocol::Item;
 use serde_json::Value;
@@ -28,7 +28,12 @@ pub fn elements(
         serde_json::from_slice(&adjust::adjusted_body(&beginning, model, known)).ok()
     };
     let whole = body(request.input.len())?;
-    let path = place(&words, &whole)?;
+    let Some(path) = place(&words, &whole) else {
+        // A picture that is refused without its place is most likely the newest one.
+        pictures::refused(&words, &whole)?;
+        let newest = request.input.iter().rposition(|kept| !kept.item.images().is_empty())?;
+        return Some(newest..newest + 1);
+    };
     let refused = unmarked(whole.pointer(&path)?);
     let is_refused = |found: Option<&Value>| found.map(unmarked).as_ref() == Some(&refused);
     // The system prompt, and what a wire adds, is also in the body of a request without input.
@@ -164,7 +169,9 @@ fn unmarked(value: &Value) -> Value {
 mod tests {
     use super::*;
     use crate::config::models::Wire;
-    use crate::llm::bench::{call, model, native, plain, refusal, request, result, thought};
+    use crate::llm::bench::{
+        call, model, native, plain, refusal, request, result, rich_result, thought,
+    };
     use crate::protocol::Role;
     use serde_json::json;
 
@@ -211,6 +218,21 @@ mod tests {
         ] {
             assert_eq!(meant(wire, words), expected, "{wire:?}: {words}");
         }
+    }
+
+    #[test]
+    fn a_picture_that_is_refused_without_its_place_is_the_newest() {
+        let (dir, picture) = rich_result("call_aa");
+        let mut request = request(vec![
+            plain(Item::message(Role::User, "q")),
+            plain(call("call_aa", "Read", "{}")),
+            plain(picture),
+            plain(Item::message(Role::User, "and now?")),
+        ]);
+        request.blobs = dir.path().into();
+        let meant = |words: &str| elements(&refusal(400, words), &request, &model(Wire::Chat), &[]);
+        assert_eq!(meant("Could not process image"), Some(2..3));
+        assert_eq!(meant("Could not process the request"), None);
     }
 
     #[test]

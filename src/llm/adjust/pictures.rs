@@ -1,7 +1,7 @@
 //! The pictures of a conversation that its server refuses: all of them, or a single one.
 
 use crate::config::models::Model;
-use crate::llm::adjust::sayings::{LISTS, contains_word, index, says};
+use crate::llm::adjust::sayings::{NOT_TAKEN, contains_word, named_element, says};
 use crate::llm::adjust::{Adjustment, Learned};
 use crate::llm::{Input, Request, wire};
 use crate::protocol::Item;
@@ -12,26 +12,6 @@ use std::sync::Arc;
 
 /// What servers call pictures.
 const PICTURES: [&str; 6] = ["image", "picture", "vision", "multimodal", "multi-modal", "visual"];
-/// What they say of a kind of content that the model cannot read.
-const NOT_TAKEN: [&str; 17] = [
-    "expected tags",
-    "not support",
-    "n't support",
-    "unsupported",
-    "no support",
-    "that support",
-    "only supported",
-    "not allowed",
-    "not permitted",
-    "not enabled",
-    "not a ",
-    "at most 0",
-    "unknown variant",
-    "cannot read",
-    "not accept",
-    "text only",
-    "required for image input",
-];
 /// What servers whose models read only text say of the content of a message that has parts.
 const TEXT_ONLY: [&str; 3] = ["must be a string", "valid string", "expected a string"];
 /// The same of a part.
@@ -78,15 +58,6 @@ pub fn refused(words: &str, sent: &Value) -> Option<Refused> {
         true => Some(Refused::One),
         false => says(words, &NOT_TAKEN).then_some(Refused::All),
     }
-}
-
-/// The element of the conversation that the words name by its place.
-fn named_element<'a>(words: &str, sent: &'a Value) -> Option<&'a Value> {
-    LISTS.iter().find_map(|list| {
-        let (at, name) = words.match_indices(list).next()?;
-        let (at, _) = index(&words[at + name.len()..])?;
-        sent.get(list)?.get(at)
-    })
 }
 
 /// The pictures that a refusal means.

@@ -46,8 +46,8 @@ const OF_ELEMENT: [&str; 6] = [
     "decrypted",
 ];
 
-/// What servers call a thought of an earlier reply, or what is joined to it.
-const OF_THOUGHT: [&str; 15] = [
+/// What servers call a thought of an earlier reply, what is joined to it, or the id of either.
+const OF_THOUGHT: [&str; 14] = [
     "signature",
     "thinking block",
     "thinking` block",
@@ -55,18 +55,17 @@ const OF_THOUGHT: [&str; 15] = [
     "encrypted content",
     "encrypted_content",
     "be decrypted",
-    "'reasoning' item",
+    "reasoning' item",
     "reasoning item",
-    "reasoning_item",
-    "'rs_",
-    "\"rs_",
-    "`rs_",
+    "item with id",
+    "duplicate item",
+    "expected an id that begins",
     "reasoning_content",
     "reasoning_details",
 ];
 
 /// What they say of one that they do not take.
-const WRONG: [&str; 18] = [
+const WRONG: [&str; 21] = [
     "must contain",
     "is unsupported",
     "not match",
@@ -80,6 +79,9 @@ const WRONG: [&str; 18] = [
     "not be decrypted",
     "not found",
     "cannot be modified",
+    "duplicate",
+    "expected an id",
+    "unknown",
     "unexpected",
     "not permitted",
     "not allowed",
@@ -88,7 +90,7 @@ const WRONG: [&str; 18] = [
 ];
 
 /// Names in an error, each with the places of the body that it may mean, the narrowest first.
-const FIELDS: [(&str, &[&str]); 22] = [
+const FIELDS: [(&str, &[&str]); 24] = [
     ("store", &["/store"]),
     ("strict", &["/tools/0/strict"]),
     ("summary", &["/reasoning/summary"]),
@@ -108,6 +110,8 @@ const FIELDS: [(&str, &[&str]); 22] = [
     ("output_config", &["/output_config"]),
     ("effort", &["/output_config", "/reasoning/effort", "/reasoning_effort"]),
     ("thinking level", &["/generationConfig/thinkingConfig/thinkingLevel"]),
+    ("thinking_level", &["/generationConfig/thinkingConfig/thinkingLevel"]),
+    ("thinking_budget", &["/generationConfig/thinkingConfig/thinkingBudget"]),
     ("reasoning", &["/reasoning", "/reasoning_effort"]),
     ("think", &["/reasoning_effort", "/reasoning", "/thinking"]),
     (
@@ -134,9 +138,27 @@ const SYSTEM: [&str; 8] = [
     "'system'",
     "system is not",
 ];
-/// What they say of one that they do not take.
-const NOT_TAKEN: [&str; 6] =
-    ["not support", "n't support", "unsupported", "not enabled", "is not one of", "not allowed"];
+/// What servers say of a kind of content that they do not take.
+pub const NOT_TAKEN: [&str; 18] = [
+    "expected tags",
+    "not support",
+    "n't support",
+    "unsupported",
+    "no support",
+    "that support",
+    "only supported",
+    "not allowed",
+    "not permitted",
+    "not enabled",
+    "not a ",
+    "is not one of",
+    "at most 0",
+    "unknown variant",
+    "cannot read",
+    "not accept",
+    "text only",
+    "required for image input",
+];
 
 /// What servers call the id of a call.
 const IDS: [&str; 8] = [
@@ -241,7 +263,8 @@ pub fn parse_refusal(
     }
     let is_refused = matches!(failure, Failure::Status { status: 400..500, .. });
     let names_content = is_refused && contains_word(words, "content") && says(&NO_CONTENT);
-    if model.wire == Wire::Chat && (names_content || says(&["nonetype", "must not be empty"])) {
+    let names_message = contains_word(words, "message") && words.contains("must not be empty");
+    if model.wire == Wire::Chat && (names_content || names_message || says(&["nonetype"])) {
         // Where no text is refused too, a word stands there.
         let empty = Adjustment::FilledContent(String::new());
         let is_tried = known.iter().any(|known| known.adjustment == empty);
@@ -297,9 +320,14 @@ pub fn limit_of(sent: &Value) -> Option<(&'static str, u64)> {
 /// Whether the words refuse a thought in the body, its signature, or an element because its thought is missing.
 fn is_thought_refused(words: &str, sent: &Value) -> bool {
     let names_element = names_element(words);
+    // `rs_` begins the id of a thought, in whatever quotes.
+    let has_id = words.split(|c: char| !is_part_of_word(c)).any(|word| word.starts_with("rs_"));
+    let is_thought = named_element(words, sent).is_some_and(|it| it["type"] == "reasoning");
     let is_element = says(words, &OF_THOUGHT)
+        || has_id
         || names_element && says(words, &["thinking", "thought", "reasoning"]);
     let is_wrong = says(words, &WRONG) || names_element && words.contains("support");
+    let (is_element, is_wrong) = (is_element || is_thought, is_wrong || is_thought);
     let conversation = LISTS.iter().find_map(|list| sent.get(list));
     is_element && is_wrong && conversation.is_some_and(has_thoughts)
 }
@@ -391,6 +419,15 @@ fn ungrouped(words: &str, separator: char) -> String {
         };
     }
     joined
+}
+
+/// The element of the conversation that the words name by its place.
+pub fn named_element<'a>(words: &str, sent: &'a Value) -> Option<&'a Value> {
+    LISTS.iter().find_map(|list| {
+        let (at, name) = words.match_indices(list).next()?;
+        let (at, _) = index(&words[at + name.len()..])?;
+        sent.get(list)?.get(at)
+    })
 }
 
 /// Whether the words name an element of the conversation by its place.

@@ -358,6 +358,20 @@ fn thoughts_that_a_server_refuses_are_left_out_with_what_is_joined_to_them() {
             404,
             "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
         ),
+        (responses, 404, "Item rs_1 of type reasoning not found"),
+        (
+            responses,
+            400,
+            "Item \"rs_1\" of type \"reasoning\" was provided without its required following item.",
+        ),
+        (responses, 400, "Item with id 'fc_1' not found."),
+        (
+            responses,
+            400,
+            "Duplicate item found with id msg_1. Remove duplicate items from your input",
+        ),
+        (responses, 400, "Invalid 'input[2].id': 'call_1'. Expected an ID that begins with 'fc'."),
+        (responses, 400, "Unknown parameter: 'input[1].summary'."),
         (Wire::Chat, 400, "Invalid signature in thinking block"),
         (Wire::Chat, 400, "'messages.1' : property 'reasoning_content' is unsupported"),
         (Wire::Gemini, 400, "Thought signature is not valid."),
@@ -560,6 +574,18 @@ fn a_kind_of_refusal_is_known_in_words_that_no_list_has() {
         ),
         (Wire::Chat, "Image input not supported for this model", Some(NoImages)),
         (Wire::Chat, "Image dimensions exceed 2000 pixels", None),
+        (
+            Wire::Chat,
+            "Invalid request: the message at position 2 with role 'assistant' must not be empty",
+            empty(),
+        ),
+        (Wire::Chat, "tools: must not be empty", None),
+        (Wire::Chat, "'model' must not be empty", None),
+        (
+            Wire::Gemini,
+            "Unable to submit request because thinking_level is not supported by this model.",
+            without("/generationConfig/thinkingConfig/thinkingLevel"),
+        ),
         (Wire::Chat, "Could not process image", None),
     ] {
         assert_eq!(learned(400, wire, words), expected, "{words}");

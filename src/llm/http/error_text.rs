@@ -3,7 +3,7 @@
 use crate::config::models::Wire;
 use crate::config::url::is_loopback;
 use crate::llm::Failure;
-use crate::llm::cause::{Cause, MAX_WAIT, codes, meaning, named_wait};
+use crate::llm::cause::{Cause, MAX_WAIT, codes, meaning, named_wait, own_words};
 use crate::llm::http::{HTTP_PROXIES, HTTPS_PROXIES, Who};
 use crate::llm::retry::passing_status;
 use crate::llm::wire::{at, text, upstream_error};
@@ -326,14 +326,14 @@ fn words(body: &str) -> Option<String> {
     let error = error_of(&json);
     let places =
         [at(error, "message"), error, at(&json, "message"), at(&json, "detail"), at(&json, "msg")];
-    let said = places.into_iter().find_map(Value::as_str).filter(|said| !said.is_empty());
+    let said = [error, &json].into_iter().map(own_words).find(|said| !said.is_empty());
     // Some servers name the fields in a list in its place.
     let list = || {
         let is_own = at(&json, "error").is_null() && !json.is_array();
         let mut places = places.into_iter().filter(|place| !is_own || *place != &json);
         places.find(|place| place.is_array() || place.is_object())
     };
-    let said = said.map(str::to_owned).or_else(|| Some(without_request(list()?).to_string()))?;
+    let said = said.or_else(|| Some(without_request(list()?).to_string()))?;
     let said = match text(error, "param") {
         param if said.contains(param) => said,
         param => format!("{said} ({param})"),
@@ -457,9 +457,13 @@ mod tests {
         for (body, part) in [
             (
                 r#"{"detail":[{"loc":["body","store"],"msg":"extra fields not permitted"}]}"#,
-                "store",
+                ": store: extra fields not permitted",
             ),
-            (r#"{"message":{"detail":[{"loc":["body","store"],"msg":"no"}]}}"#, r#""store""#),
+            (
+                r#"{"detail":[{"loc":["body","messages",0,"content"],"msg":"Field required"},{"loc":["body","n"],"msg":"no"}]}"#,
+                ": messages.0.content: Field required; n: no",
+            ),
+            (r#"{"message":{"detail":[{"loc":["body","store"],"msg":"no"}]}}"#, ": store: no"),
             (
                 r#"{"error":{"message":"Unknown parameter","param":"store"}}"#,
                 "Unknown parameter (store)",
