@@ -8,6 +8,7 @@ mod kernel;
 mod open;
 mod picture;
 mod resolve;
+mod spelling;
 #[cfg(test)]
 mod tests;
 mod workspace;
@@ -17,6 +18,7 @@ pub use kernel::{closes, is_processes};
 pub use open::{Found, Limit, Miss, list_directory, make_directory, open_file, read_below, retry};
 pub use picture::{MAX_PICTURE, picture};
 pub use resolve::{Resolved, lexical, refuse_not_text, resolve, without_parents};
+pub use spelling::{composed, other_spelling};
 pub use workspace::WorkspaceFiles;
 
 use std::path::{Path, PathBuf};
@@ -24,9 +26,9 @@ use std::path::{Path, PathBuf};
 /// Why a file was not opened, as the sentence that a person or a model reads.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// There is no such file.
-    #[error("file not found: {}", .0.display())]
-    Missing(PathBuf),
+    /// There is no such file. The text is what a sentence about it adds.
+    #[error("file not found: {}{}", .0.display(), .1)]
+    Missing(PathBuf, String),
     #[error("file is too large: {} has {}, the limit is {}", .path.display(), crate::files::size(*.size), crate::files::size(*.most))]
     TooLarge { path: PathBuf, size: u64, most: u64 },
     /// The path may not be opened; another path can succeed.

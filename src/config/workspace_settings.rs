@@ -477,7 +477,7 @@ fn ignored(file: &Path, why: &str) -> Diagnostic {
 fn text_of(root: &Path, file: &Path) -> Result<Option<String>, String> {
     match WorkspaceFiles::of(root).read_obeyed(file, Limit::whole(MAX_FILE)) {
         Ok(found) => in_utf8(found.bytes).map(Some),
-        Err(FileError::Missing(_)) => Ok(None),
+        Err(FileError::Missing(..)) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -56,7 +56,7 @@ impl<'a> WorkspaceFiles<'a> {
         let root = resolve(self.root)?;
         let found = resolve(given)?;
         if !root.exists || !found.exists {
-            return Err(FileError::Missing(given.to_owned()));
+            return Err(FileError::Missing(given.to_owned(), String::new()));
         }
         let (root, path) = (root.path, found.path);
         let inside = given.strip_prefix(self.root).map_or(given.to_owned(), |rest| root.join(rest));

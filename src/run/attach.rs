@@ -82,7 +82,7 @@ async fn attach(run: &mut Run, path: &str, missing: Missing) -> Result<(), Stopp
     let read = read.unwrap_or_else(|why| Err(FileError::Failed(why.to_string())));
     let (body, images) = match read {
         Ok(tools::Attachment { text, images }) => (format!("[File: {path}]\n{text}"), images),
-        Err(FileError::Missing(_)) if missing == Missing::IsNoReference => return Ok(()),
+        Err(FileError::Missing(..)) if missing == Missing::IsNoReference => return Ok(()),
         Err(why) => {
             run.publish(alert(AlertSource::Pod, format!("cannot attach {path}: {why}"))).await;
             (format!("[File: {path}]\n[not attached: {why}]"), Vec::new())

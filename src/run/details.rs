@@ -62,7 +62,7 @@ pub(crate) fn replacement(path: &Path, content: &str) -> Option<String> {
     // A file without a directory above it is `/`, which is none.
     let found = match files::read_below(path.parent()?, path, Limit::whole(MAX_COMPARED)) {
         Ok(found) => found,
-        Err(Miss::Moved | Miss::Error(FileError::Missing(_))) => return None,
+        Err(Miss::Moved | Miss::Error(FileError::Missing(..))) => return None,
         Err(Miss::Error(FileError::TooLarge { size, .. })) => {
             return Some(instead(&format!(
                 "a file of {}, too large to compare:",

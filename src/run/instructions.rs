@@ -64,7 +64,7 @@ fn of_prompt(sources: &Sources<'_>) -> (Vec<(PathBuf, Found)>, Vec<String>) {
             read_files.push((path.to_owned(), found));
             true
         }
-        Err(FileError::Missing(_)) => false,
+        Err(FileError::Missing(..)) => false,
         Err(error) => {
             diagnostics.push(format!("{NOT_READ}: {error}"));
             false
@@ -210,7 +210,7 @@ fn read_of_person(path: &Path) -> Result<Found, FileError> {
     files::retry(path, || {
         let found = files::resolve(path)?;
         let parent = found.path.parent().filter(|_| found.exists);
-        let missing = || Miss::Error(FileError::Missing(path.to_owned()));
+        let missing = || Miss::Error(FileError::Missing(path.to_owned(), String::new()));
         files::read_below(parent.ok_or_else(missing)?, &found.path, Limit::head(MAX))
     })
 }

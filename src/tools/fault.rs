@@ -24,7 +24,7 @@ impl From<FileError> for Fault {
             FileError::TooLarge { .. } => {
                 Self::Argument(format!("{error}; use Grep, or Bash with head, tail or sed"))
             }
-            FileError::Missing(_) | FileError::Refused(_) => Self::Argument(error.to_string()),
+            FileError::Missing(..) | FileError::Refused(_) => Self::Argument(error.to_string()),
             FileError::Failed(text) => Self::Execution(text),
         }
     }

@@ -7,7 +7,7 @@ use crate::tools::{Context, Output, input, text_limit};
 use globset::{GlobBuilder, GlobSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,11 @@ pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
     let input: Input = input::parse("Glob", arguments)?;
     let (base, pattern) = split(input.path, &input.pattern);
     let base = walk::base(ctx, base.as_deref())?;
+    let directory = pattern.trim_end_matches('/');
+    let is_within = |path: &Path| path.components().all(|part| part != Component::ParentDir);
+    let is_directory =
+        !directory.is_empty() && is_within(directory.as_ref()) && base.join(directory).is_dir();
+    let pattern = if is_directory { format!("{directory}/**") } else { pattern };
     let matcher = matcher(&pattern, &base)?;
     let mut files = Files::of(walk::builder(ctx, &base, None).build(), ctx, cancel);
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
@@ -41,7 +46,11 @@ pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
         }
     }
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    Ok(result(&found, &files.left_out(&base), &pattern, &base))
+    let mut left_out = files.left_out(&base);
+    if is_directory {
+        left_out.push_str(&format!("; the pattern is a directory, so {pattern} was searched"));
+    }
+    Ok(result(&found, &left_out, &pattern, &base))
 }
 
 /// An absolute pattern is a directory without wildcards and the pattern below it.

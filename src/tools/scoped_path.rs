@@ -57,7 +57,8 @@ impl ScopedPath {
         files::retry(&absolute, || {
             let found = Self::find(ctx, given, need)?;
             if !found.exists {
-                return Err(Miss::Error(FileError::Missing(absolute.clone())));
+                let hint = other_spelling(ctx, &absolute);
+                return Err(Miss::Error(FileError::Missing(absolute.clone(), hint)));
             }
             let content = files::read_below(&found.root, &found.path, limit)?;
             Ok((found, content))
@@ -87,6 +88,21 @@ impl ScopedPath {
         let directory = files::retry(&self.path, || files::make_directory(&self.root, parent))?;
         Ok((directory, name.to_owned()))
     }
+}
+
+/// What a sentence adds about a path that does not exist: the readable path that differs from it only in case or in the
+/// Unicode form of its characters.
+pub fn other_spelling(ctx: &Context, given: &Path) -> String {
+    let there = files::other_spelling(&meant(ctx, given));
+    let there = there.filter(|there| readable(ctx, there) || reaches(ctx, there));
+    there.map_or_else(String::new, |there| {
+        let same = |a: &Path, b: &Path| files::composed(a) == files::composed(b);
+        let form = match same(&there, &meant(ctx, given)) {
+            true => ", which has these characters in another form of Unicode: in Bash, a pattern names it",
+            false => "",
+        };
+        format!("; there is {}{form}", there.display())
+    })
 }
 
 /// The path on the disk for an absolute path of a call: `/tmp` is the Pod's own, as for its

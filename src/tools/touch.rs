@@ -63,8 +63,11 @@ fn fails(
 ) -> Option<String> {
     let unread = || (!ctx.read.contains_key(path)).then(|| put::unread(path));
     match (tool, exists) {
-        ("Grep" | "Glob", false) => Some(walk::missing(given)),
-        ("Read" | "Edit", false) => Some(FileError::Missing(given.into()).to_string()),
+        ("Grep" | "Glob", false) => Some(walk::missing(ctx, given)),
+        ("Read" | "Edit", false) => {
+            let hint = scoped_path::other_spelling(ctx, given.as_ref());
+            Some(FileError::Missing(given.into(), hint).to_string())
+        }
         ("Write" | "Edit", true) if path.is_file() => unread(),
         ("Write" | "Edit", true) if path.is_dir() => {
             Some(format!("path is a directory, not a file: {}", path.display()))

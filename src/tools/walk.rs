@@ -57,14 +57,14 @@ fn base_of(ctx: &Context, given: &str) -> Result<PathBuf, Fault> {
     }
     let found = ScopedPath::find(ctx, given, Permission::Read)?;
     if !found.exists {
-        return Err(Fault::argument(missing(given)));
+        return Err(Fault::argument(missing(ctx, given)));
     }
     Ok(found.path)
 }
 
 /// Why nothing is searched at a path that does not exist.
-pub fn missing(given: &str) -> String {
-    format!("path not found: {given}")
+pub fn missing(ctx: &Context, given: &str) -> String {
+    format!("path not found: {given}{}", scoped_path::other_spelling(ctx, given.as_ref()))
 }
 
 /// A walk below `base` that skips `.git`, directories out of scope and what is ignored, and follows no link.

@@ -53,6 +53,19 @@ async fn a_relative_path_begins_at_the_working_directory_and_the_result_names_th
     let gone = bench.call("Read", json!({"file_path": "gone.txt"})).await;
     let gone_path = bench.path("ws/gone.txt");
     assert_eq!(argument_error(&gone), format!("file not found: {}", gone_path.display()));
+    let there = bench.file("Docs/Re\u{301}sume\u{301}.MD", "words");
+    let other = bench.call("Read", json!({"file_path": "docs/r\u{e9}sum\u{e9}.md"})).await;
+    let said = argument_error(&other);
+    assert!(said.ends_with(&format!("; there is {}", there.display())), "{said}");
+    let form = bench.call(
+        "Edit",
+        json!({"file_path": "Docs/R\u{e9}sum\u{e9}.MD", "old_string": "a", "new_string": "b"}),
+    );
+    let said = argument_error(&form.await);
+    assert!(said.contains("in another form of Unicode"), "{said}");
+    let search = bench.call("Grep", json!({"pattern": "words", "path": "docs"})).await;
+    let said = argument_error(&search);
+    assert!(said.ends_with(&format!("; there is {}", bench.path("ws/Docs").display())), "{said}");
     let outside = bench.call("Read", json!({"file_path": "../outside.txt"})).await;
     assert!(argument_error(&outside).starts_with("path is outside allowed scope: "), "{outside:?}");
 }

@@ -61,6 +61,12 @@ async fn glob_without_a_result_says_what_else_to_try() {
     bench.file("src/a.rs", "");
     let output = bench.call("Glob", json!({"pattern": "*.rs"})).await;
     assert!(output.summary.ends_with("; **/*.rs looks in subdirectories too"));
+    for pattern in ["src", "src/", bench.path("ws/src").to_str().expect("UTF-8")] {
+        let output = bench.call("Glob", json!({"pattern": pattern})).await;
+        assert_eq!(relative(&bench, &output), ["src/a.rs"], "{pattern}");
+        let said = "; the pattern is a directory, so src/** was searched";
+        assert!(output.summary.ends_with(said), "{}", output.summary);
+    }
     let output = bench.call("Glob", json!({"pattern": "a{", "path": "src"})).await;
     assert!(argument_error(&output).starts_with("bad glob pattern: "));
     let output = bench.call("Glob", json!({"pattern": "*", "path": "/etc"})).await;
