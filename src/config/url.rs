@@ -42,6 +42,12 @@ pub fn endpoint(base: &str) -> Option<String> {
     if last.to_ascii_lowercase().ends_with("generatecontent") {
         return Some(last.into());
     }
+    // The list of models, or one of them.
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_list = |pair: &[&str]| is_version(pair[0]) && pair[1] == "models";
+    if let Some(at) = parts.windows(2).position(is_list) {
+        return Some(format!("/{}", parts[at + 1..].join("/")));
+    }
     let ends = [Wire::Responses, Wire::Chat, Wire::Anthropic].map(Wire::endpoint);
     ends.into_iter().find(|end| path.ends_with(end)).map(str::to_owned)
 }
@@ -156,6 +162,9 @@ mod tests {
             ("https://h/v1/responses", Some("/responses")),
             ("https://h/v1/messages", Some("/messages")),
             ("https://h/v1beta/models/g:generateContent", Some("g:generateContent")),
+            ("https://h/v1beta/models", Some("/models")),
+            ("https://h/v1beta/models/g/", Some("/models/g")),
+            ("https://h/models", None),
             ("https://h/v1?x=/chat/completions", None),
             ("https://h/v1", None),
         ] {

@@ -134,6 +134,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("yoi log --raw", the_transcript_is_printed),
     ("yoi models --json", the_models_are_listed),
     ("yoi doctor --json", the_doctor_reports),
+    ("yoi doctor --online", the_doctor_reports),
     ("yoi doctor --report [<FILE>]", a_report_is_written),
     ("yoi auth --remove", a_key_is_removed),
     ("yoi install --to <DIR>", the_program_is_installed),

@@ -42,6 +42,9 @@ pub struct Doctor {
     /// Print the findings as one JSON object
     #[arg(long)]
     json: bool,
+    /// Also ask the provider of the model for the list of its models, which costs nothing
+    #[arg(long)]
+    online: bool,
     /// Write one file for a bug report, without secrets and messages; if you name no file, it is
     /// written to the state directory
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
@@ -74,6 +77,9 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     all.push(trust::finding(reached.as_ref()).await);
     all.extend(terminal);
     all.extend(model);
+    if wanted.online {
+        all.extend(model::online(&settings, &env, &keys, &cwd, &dirs.config).await);
+    }
     let workspace = Workspace::root_of(&cwd, &env);
     all.extend(mcp::findings(&settings, &env, &workspace, reached.as_ref()).await);
     all.extend(walls);

@@ -10,12 +10,14 @@ use tokio::net::TcpStream;
 use yoi::config::dirs::{Env, var};
 use yoi::config::key_command::program_of;
 use yoi::config::model_select::{ModelContext, ModelError, WantedModel, choose, probe_local};
+use yoi::config::models::Wire;
 use yoi::config::template::values;
 use yoi::config::url::BadUrl;
 use yoi::config::{
     Catalogue, KeySource, Keys, ModelChoice, Settings, Workspace, WorkspaceSettings,
 };
 use yoi::llm::http::{HTTP_PROXIES, HTTPS_PROXIES};
+use yoi::llm::trial::{Tried, Works, try_key};
 
 const ABOUT: &str = "model";
 /// How long the servers on this machine may take together; each has 300 ms.
@@ -69,6 +71,7 @@ fn model(choice: &Result<Option<ModelChoice>, ModelError>, keys: &Keys, env: &En
     let key = match &choice.model.key {
         KeySource::None => "requests go without a key".into(),
         KeySource::Unset(name) => format!("requests go without a key ({name} is not set)"),
+        KeySource::Env(name) if var(env, name).is_none() => format!("{name} is not set"),
         source => source.in_words(),
     };
     let text = format!("{}: {}; {key}", choice.model.spec(), choice.why);
@@ -80,6 +83,46 @@ fn model(choice: &Result<Option<ModelChoice>, ModelError>, keys: &Keys, env: &En
         }
         (Ok(_), None) => Finding::ok(ABOUT, name, text),
     }
+}
+
+/// Whether the provider of the chosen model answers and lists that model; `None` where no server is asked.
+pub async fn online(
+    settings: &Settings,
+    env: &Env,
+    keys: &Keys,
+    cwd: &Path,
+    config: &Path,
+) -> Option<Finding> {
+    let name = "provider";
+    let workspace = WorkspaceSettings::load(&Workspace::root_of(cwd, env));
+    let context = ModelContext { settings, workspace: &workspace, env, host: env, keys, cwd };
+    let model = choose(None, &context).ok()??.model;
+    if model.wire == Wire::Rehearsal {
+        return None;
+    }
+    let provider = &model.provider;
+    if matches!(model.key, KeySource::Command(_) | KeySource::Header(_)) {
+        let text = format!("{provider} was not asked: {}", model.key.in_words());
+        return Some(Finding::ok(ABOUT, name, text));
+    }
+    let stored = keys.resolve(&model.key, &[env]).ok().flatten();
+    let stored = stored.filter(|_| matches!(model.key, KeySource::File(_)));
+    Some(match try_key(config, env, provider, stored.as_ref()).await {
+        Tried::Works(Works { models, .. })
+            if !models.is_empty() && !models.contains(&model.model) =>
+        {
+            let text = format!("{provider} answers, and does not list {}", model.model);
+            Finding::warning(ABOUT, name, text, "name another model if it is refused: :model")
+        }
+        Tried::Works(_) => Finding::ok(ABOUT, name, format!("{provider} answers")),
+        Tried::Failed(why) => {
+            Finding::broken(ABOUT, name, why, format!("yoi connect {provider}, or :model"))
+        }
+        Tried::NeedsKey | Tried::NoProvider => {
+            let text = format!("{provider} was not asked: it needs a key");
+            Finding::broken(ABOUT, name, text, format!("yoi connect {provider}"))
+        }
+    })
 }
 
 /// What a person does about a model that cannot be used.
@@ -279,6 +322,46 @@ mod tests {
         assert_eq!(bad, [(Level::Broken, "ALL_PROXY is no address: http://".to_owned())]);
     }
 
+    /// A server that answers every request with this list of models; its address.
+    fn server(list: &'static str) -> String {
+        use std::io::{Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                let mut connection = connection.unwrap();
+                let _ = connection.read(&mut [0; 4096]);
+                let length = list.len();
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{list}");
+                connection.write_all(head.as_bytes()).unwrap();
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn the_provider_of_the_model_is_asked_on_demand_and_may_not_list_it() {
+        for (list, level, said) in [
+            (r#"{"data":[{"id":"m"}]}"#, Level::Ok, "shed answers"),
+            (r#"{"data":[{"id":"n"}]}"#, Level::Warning, "shed answers, and does not list m"),
+            ("<html>", Level::Broken, "answered, but not with a list of models"),
+        ] {
+            let temp = tempfile::tempdir().unwrap();
+            let toml = format!(
+                "model = \"shed/m\"\n[provider.shed]\nwire = \"chat\"\nbase_url = \"{}\"\n",
+                server(list)
+            );
+            std::fs::write(temp.path().join("config.toml"), toml).unwrap();
+            let (settings, said_of_settings) = Settings::load(temp.path());
+            assert!(said_of_settings.is_empty(), "{said_of_settings:?}");
+            let keys = Keys::at(temp.path());
+            let found = online(&settings, &env(&[]), &keys, temp.path(), temp.path()).await;
+            let found = found.unwrap();
+            assert_eq!(found.level, level, "{found:?}");
+            assert!(found.text.contains(said), "{found:?}");
+        }
+    }
+
     #[tokio::test]
     async fn a_key_command_that_cannot_be_started_is_broken() {
         let temp = tempfile::tempdir().unwrap();
@@ -333,6 +416,7 @@ mod tests {
         assert!(unknown.level == Level::Broken && unknown.text.contains("nowhere"), "{unknown:?}");
         let no_key = chosen(&[("YOI_MODEL", "openai/")]);
         assert_eq!(no_key.level, Level::Broken);
+        assert!(no_key.text.ends_with("; OPENAI_API_KEY is not set"), "{}", no_key.text);
         assert!(no_key.way_out.unwrap().contains("OPENAI_API_KEY is not set"));
     }
 }
