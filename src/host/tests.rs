@@ -33,6 +33,7 @@ mod lent_meanwhile;
 mod machines;
 mod mesh;
 mod models;
+mod odd_replies;
 mod one_writer;
 mod ownership;
 mod patience;
@@ -44,7 +45,6 @@ mod settings;
 mod tools;
 mod trust;
 mod turn;
-mod unended;
 mod unfinished;
 mod work;
 

@@ -190,3 +190,19 @@ async fn a_result_that_a_provider_refuses_is_named_and_the_run_goes_on_without_i
         assert_eq!(without[..at], later[..at], "{wire}");
     }
 }
+
+#[tokio::test]
+async fn a_pod_that_was_stopped_since_goes_on_without_a_refused_result() {
+    let (url, _bodies) = provider("chat").await;
+    let (mut bench, pod) = bench_with("chat", &url).await;
+    bench.call(&pod, Method::say("go")).await.unwrap();
+    bench.next(run_end).await;
+    let why = bench.is(&pod, State::Failed).await.why.unwrap();
+    let result = why.split("--without=").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let stop = Method::StopPods { tree: false, unless_busy: false, silent: false };
+    bench.call(&pod, stop).await.unwrap();
+    bench.is(&pod, State::Stopped).await;
+    bench.call(&pod, Method::LeaveOut { result }).await.unwrap();
+    let end = bench.next(run_end).await;
+    assert!(matches!(end, Event::RunEnd { result: RunResult::Finished, .. }), "{end:?}");
+}
