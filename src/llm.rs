@@ -69,8 +69,6 @@ pub struct Request {
     pub tokens: u64,
     /// Where the images of tool results lie (file name = `Image::blob`).
     pub blobs: PathBuf,
-    /// A reply is complete where its connection ends in order, although nothing in it says so.
-    pub takes_any_end: bool,
 }
 
 /// A piece of the answer, in the order the model produced it.
@@ -105,6 +103,9 @@ pub enum Delta {
     Learned(Vec<adjust::Learned>),
     /// A part of the answer could not be read and may have held words: why.
     Garbled(String),
+    /// The connection ended in order, and nothing said that the answer, which has content, is complete. What follows is
+    /// right where the provider never says so; else the answer failed for this reason.
+    Unended(Failure),
     /// A block or event we do not know; kept for the trace, never an error.
     Unknown(Value),
     /// The answer is complete. A stream that ends without it was cut.
@@ -165,9 +166,6 @@ pub enum Failure {
     /// The answer broke off before the provider said it was complete, perhaps before it began.
     #[error("{0}")]
     Cut(String),
-    /// The answer has content, and its connection ended in order, but the provider did not say that it was complete.
-    #[error("{0}")]
-    Unended(String),
     /// The provider reported an error inside the stream.
     #[error("{message}")]
     Provider { message: String, provider_text: String, retryable: bool },

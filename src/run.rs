@@ -347,8 +347,6 @@ pub(crate) struct Run {
     compactions: (u32, u32),
     /// Since when the requests for one reply have failed, or wait at the gate of their provider.
     pub(crate) failing_since: Option<tokio::time::Instant>,
-    /// Whether the last request got an answer without a reason for its end.
-    pub(crate) was_unended: bool,
     /// The tools that the model was offered last: its calls are calls of these.
     pub(crate) offered: tools::ToolSet,
     /// The turn to write, while it lasts.
@@ -392,7 +390,6 @@ pub async fn run(
         requests: 0,
         compactions: (0, 0),
         failing_since: None,
-        was_unended: false,
         offered,
         turn,
         reads_beside,

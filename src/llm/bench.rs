@@ -40,7 +40,6 @@ pub fn request(input: Vec<Input>) -> Request {
         conversation: "segment-1".into(),
         tokens: 0,
         blobs: "/nowhere".into(),
-        takes_any_end: false,
     }
 }
 

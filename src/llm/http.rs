@@ -141,7 +141,7 @@ impl Http {
         decoder: Box<dyn Decode>,
         timeouts: Timeouts,
     ) -> Result<Deltas, Failure> {
-        let Call { who, url, headers, body, takes_any_end } = call;
+        let Call { who, url, headers, body } = call;
         let client = self.client(&url)?;
         let times = if is_near(&url) { NEAR_PATIENCE } else { 1 };
         let timeouts = Timeouts { first_event: times * timeouts.first_event, ..timeouts };
@@ -160,8 +160,7 @@ impl Http {
             return Err(error_text::packed(&who, form));
         }
         if status.is_success() {
-            let answer = Answer::new(who, decoder).taking_any_end(takes_any_end);
-            return Ok(stream::deltas(response, answer, timeouts, first));
+            return Ok(stream::deltas(response, Answer::new(who, decoder), timeouts, first));
         }
         let headers = response.headers().clone();
         let text = stream::start_of(response, first, stream::MAX_BODY).await;
@@ -203,8 +202,6 @@ pub struct Call {
     pub headers: HeaderMap,
     /// JSON.
     pub body: Vec<u8>,
-    /// As [`Request::takes_any_end`](crate::llm::Request::takes_any_end).
-    pub takes_any_end: bool,
 }
 
 /// The variables that lead requests by https through a proxy; the first one that is set counts.

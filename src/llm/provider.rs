@@ -169,6 +169,11 @@ impl Provider {
         self.inner.is_away.store(is_away, Ordering::Relaxed);
     }
 
+    /// Whether it gives no reason for the end of its replies, as far as the last one shows.
+    pub fn ends_unnamed(&self) -> bool {
+        self.inner.ends_unnamed.load(Ordering::Relaxed)
+    }
+
     /// What items of this model are marked with. The wire of a server that turns out not to know
     /// the configured one changes with its first answer, so call this after [`Provider::open`].
     pub fn origin(&self) -> Origin {
@@ -231,7 +236,6 @@ impl Provider {
             url: address(model)?,
             headers: self.headers(model, key.as_ref())?,
             body: self.body(known, request).await,
-            takes_any_end: request.takes_any_end || self.inner.ends_unnamed.load(Ordering::Relaxed),
         };
         let opened = self.inner.http.open(call, decoder(model), self.inner.timeouts).await;
         if let (Err(Failure::Status { status: 401 | 403, .. }), Key::Printed(command)) =

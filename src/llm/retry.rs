@@ -68,7 +68,7 @@ impl Failure {
     /// Whether the same request may succeed when it is made again.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Connect(_) | Self::Timeout(_) | Self::Cut(_) | Self::Unended(_) => true,
+            Self::Connect(_) | Self::Timeout(_) | Self::Cut(_) => true,
             Self::Status { status, .. } => passing_status(*status),
             Self::Provider { retryable, .. } => *retryable,
             Self::TooLong { .. } | Self::Filtered { .. } | Self::Unusable(_) => false,

@@ -209,7 +209,6 @@ impl Run {
                     continue;
                 }
             };
-            self.was_unended = matches!(failure, Failure::Unended(_));
             let why = match failure {
                 Failure::TooLong { .. } if leave_out(&mut sent) => continue,
                 Failure::Unusable(_) if unusable < MAX_UNUSABLE => {
@@ -259,12 +258,12 @@ impl Run {
         };
         let request = Arc::new(self.carrying(input, tokens));
         self.note_shut_gate();
-        let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
+        let (mut interrupt, mut usages) = (self.ports.interrupt.clone(), <[Usage; 2]>::default());
         let mut learned = Vec::new();
         let text = tokio::select! {
             biased;
             () = interrupted(&mut interrupt) => None,
-            text = self.collect(&provider, &request, &mut usage, &mut learned) => Some(text),
+            text = self.collect(&provider, &request, &mut usages, &mut learned) => Some(text),
         };
         self.commit_learned(learned).await?;
         // The tokens of this request measure the context only if the Pod's own model got the whole history.
@@ -272,7 +271,8 @@ impl Run {
         let is_whole = self.uses_own_model()
             && past.len() == unread(history)
             && past.iter().zip(history).all(|(sent, kept)| sent.pruned == kept.pruned);
-        self.commit_usage(usage, if is_whole { past.len() as u64 } else { 0 }).await?;
+        self.commit_usage(usages[1], 0).await?;
+        self.commit_usage(usages[0], if is_whole { past.len() as u64 } else { 0 }).await?;
         text.ok_or(Stopped::Interrupted)
     }
 
@@ -282,13 +282,13 @@ impl Run {
         named != self.setup.models.model.as_ref().map(|(model, _)| model)
     }
 
-    /// The text of an answer. What the provider reports in between is in `usage` and `learned`, also when the answer
-    /// fails or this is dropped.
+    /// The text of an answer. What the provider reports in between is in `usages`, as [`Run::gives_no_reasons`] has them,
+    /// and `learned`, also when the answer fails or this is dropped.
     async fn collect(
         &self,
         provider: &Provider,
         request: &Arc<Request>,
-        usage: &mut Usage,
+        usages: &mut [Usage; 2],
         learned: &mut Vec<Learned>,
     ) -> Result<String, NoReply> {
         let mut deltas = self.send_through_gate(provider, request, Patience::Bounded).await?;
@@ -300,7 +300,12 @@ impl Run {
             match delta {
                 Delta::Text(piece) => text.push_str(&piece),
                 Delta::Learned(new) => learned.extend(new),
-                Delta::Usage(now) => *usage = merged(*usage, now),
+                Delta::Unended(failure) => {
+                    if !self.gives_no_reasons(request, usages).await {
+                        return Err(failure.into());
+                    }
+                }
+                Delta::Usage(now) => usages[0] = merged(usages[0], now),
                 Delta::End(Stop::MaxTokens | Stop::ContextExceeded | Stop::Pause) => {
                     return Err(unusable("the summary was cut"));
                 }

@@ -107,7 +107,11 @@ impl ReplySize {
             Delta::Block { item, native, .. } => self.complete(item, native.as_ref()),
             Delta::Unseen(bytes) => self.whole(*bytes as u64),
             Delta::Garbled(why) => self.whole(why.len() as u64),
-            Delta::Usage(_) | Delta::Learned(_) | Delta::Unknown(_) | Delta::End(_) => Ok(()),
+            Delta::Usage(_)
+            | Delta::Learned(_)
+            | Delta::Unended(_)
+            | Delta::Unknown(_)
+            | Delta::End(_) => Ok(()),
         }
     }
 

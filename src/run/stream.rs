@@ -132,6 +132,10 @@ const OVERLOADED: &str = "its provider takes no requests now";
 /// The activity of a run before the first part of a reply has arrived.
 pub(crate) const ASKED: &str = "waiting for its model";
 
+/// The same while the provider is asked a second time.
+const ASKED_AGAIN: &str =
+    "asking once more, because its provider gave no reason for the end of the reply";
+
 /// The activity of a run while its model sends this.
 fn writes(delta: &Delta) -> Option<&'static str> {
     match delta {
@@ -143,6 +147,7 @@ fn writes(delta: &Delta) -> Option<&'static str> {
         | Delta::Learned(_)
         | Delta::Unseen(_)
         | Delta::Garbled(_)
+        | Delta::Unended(_)
         | Delta::Unknown(_)
         | Delta::End(_) => None,
     }
@@ -159,9 +164,7 @@ impl Run {
                 failures = self.no_failures();
             }
             let asked = Instant::now();
-            let reply = self.request(may_repeat).await?;
-            self.was_unended = matches!(&reply, Reply::Broken { failure: Failure::Unended(_), .. });
-            match reply {
+            match self.request(may_repeat).await? {
                 // Some models end a reply at once and answer the same request when it is made again.
                 Reply::Empty => may_repeat = false,
                 Reply::Done(reply) => {
@@ -376,10 +379,11 @@ impl Run {
         self.doing(ASKED).await;
         self.note_shut_gate();
         let mut interrupt = self.ports.interrupt.clone();
+        let request = Arc::new(self.next_request());
         let opened = tokio::select! {
             biased;
             () = interrupted(&mut interrupt) => return Ok(Reply::Interrupted),
-            opened = self.open() => opened,
+            opened = self.open(&request) => opened,
         };
         let mut deltas = match opened {
             Ok(deltas) => deltas,
@@ -400,6 +404,18 @@ impl Run {
                 delta = deltas.next() => delta,
             };
             match delta {
+                Some(Ok(Delta::Unended(failure))) => {
+                    let mut usages = <[Usage; 2]>::default();
+                    let gives_none = tokio::select! {
+                        biased;
+                        () = interrupted(&mut interrupt) => false,
+                        gives_none = self.gives_no_reasons(&request, &mut usages) => gives_none,
+                    };
+                    self.commit_usage(usages[1], 0).await?;
+                    if !gives_none {
+                        break failure;
+                    }
+                }
                 Some(Ok(Delta::End(stop))) => {
                     return self.end(answer, asked, stop, may_repeat).await;
                 }
@@ -433,12 +449,38 @@ impl Run {
         }
     }
 
-    async fn open(&self) -> Result<Deltas, NoReply> {
+    async fn open(&self, request: &Arc<Request>) -> Result<Deltas, NoReply> {
         let Some((_, provider)) = &self.setup.models.model else {
             return Ok(without_a_model(self.setup.without_model.clone()));
         };
-        let request = self.next_request();
-        self.send_through_gate(provider, &Arc::new(request), self.patience()).await
+        self.send_through_gate(provider, request, self.patience()).await
+    }
+
+    /// Whether the provider gives no reason for the end of its replies: a second reply to the same request has none
+    /// either. It is not shown, because the first one is the answer; what it used is in the second of `usages`.
+    pub(crate) async fn gives_no_reasons(
+        &self,
+        request: &Arc<Request>,
+        usages: &mut [Usage; 2],
+    ) -> bool {
+        let Some((_, provider)) = &self.setup.models.model else { return true };
+        if provider.ends_unnamed() {
+            return true;
+        }
+        self.doing(ASKED_AGAIN).await;
+        let opened = self.send_through_gate(provider, request, Patience::Bounded).await;
+        let (Ok(mut deltas), mut size) = (opened, ReplySize::new(self.setup.limits.reply)) else {
+            return false;
+        };
+        while let Some(Ok(delta)) = deltas.next().await {
+            match delta {
+                Delta::Unended(_) => return true,
+                Delta::Usage(now) => usages[1] = merged(usages[1], now),
+                delta if size.add(&delta).is_err() => return false,
+                _ => {}
+            }
+        }
+        false
     }
 
     /// A request that finds the gate of its provider shut waits for the provider from now on.
@@ -533,7 +575,6 @@ impl Run {
             config: self.request_config(),
             conversation: self.session_state.segment.to_string(),
             blobs: self.setup.files.blobs(),
-            takes_any_end: self.was_unended,
         }
     }
 
@@ -544,6 +585,7 @@ impl Run {
                 | Delta::Learned(_)
                 | Delta::Unseen(_)
                 | Delta::Garbled(_)
+                | Delta::Unended(_)
                 | Delta::Unknown(_)
         );
         answer.shown |= shows;
@@ -582,7 +624,7 @@ impl Run {
             Delta::Garbled(why) => {
                 answer.garbled.get_or_insert(why);
             }
-            Delta::Unseen(_) | Delta::Unknown(_) | Delta::End(_) => {}
+            Delta::Unseen(_) | Delta::Unended(_) | Delta::Unknown(_) | Delta::End(_) => {}
         }
         Ok(())
     }
@@ -835,7 +877,7 @@ fn state_of(failure: &Failure) -> &'static str {
     match failure {
         Failure::Connect(_) => "not reachable",
         Failure::Timeout(_) => "silent",
-        Failure::Cut(_) | Failure::Unended(_) => "cut off",
+        Failure::Cut(_) => "cut off",
         Failure::Status { status: 429, .. } => "limited",
         Failure::Status { .. } | Failure::Provider { .. } => "failed",
         Failure::TooLong { .. } | Failure::Filtered { .. } | Failure::Unusable(_) => "refused",

@@ -155,16 +155,7 @@ impl Conversation<'_> {
         let tools: Vec<ToolSpec> = tools.to_vec();
         let conversation = "segment".into();
         let blobs = self.blobs.to_owned();
-        Request {
-            system,
-            input,
-            tools,
-            config,
-            conversation,
-            tokens: 0,
-            blobs,
-            takes_any_end: false,
-        }
+        Request { system, input, tools, config, conversation, tokens: 0, blobs }
     }
 
     /// Sends the history to the judge of the model that is asked now.

@@ -9,6 +9,9 @@ use axum::routing::post;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
+/// The end of a reply with its reason.
+const STOP: &str = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}\n\n";
+
 /// The facts of a run against a server that answers each body so, and the number of its requests.
 async fn run(
     answer: impl Fn(&Value) -> String + Clone + Send + Sync + 'static,
@@ -81,7 +84,7 @@ fn ends(facts: &[Fact], reason: &str) -> usize {
 }
 
 #[tokio::test]
-async fn the_second_reply_without_a_reason_is_taken_as_complete_and_its_text_is_kept_once() {
+async fn a_reply_without_a_reason_is_complete_where_a_second_one_has_none_either() {
     let (facts, requests) = run(|body| unended(body, "{}")).await;
     assert_eq!(texts(&facts), ["I look.", "There are no tasks."], "{facts:?}");
     let results = results(&facts);
@@ -102,8 +105,7 @@ async fn a_call_that_such_a_reply_cuts_is_answered_and_not_run() {
 #[tokio::test]
 async fn a_damaged_part_of_a_reply_is_missing_and_the_log_says_so() {
     let damaged = words("two ").replace("\"}", "");
-    let end = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}\n\n";
-    let reply = words("One ") + &damaged + &words("three.") + end;
+    let reply = words("One ") + &damaged + &words("three.") + STOP;
     let (facts, requests) = run(move |_| reply.clone()).await;
     assert_eq!(texts(&facts), ["One three."]);
     assert_eq!((requests, ends(&facts, "garbled")), (1, 1), "{facts:?}");
@@ -111,8 +113,32 @@ async fn a_damaged_part_of_a_reply_is_missing_and_the_log_says_so() {
 
 #[tokio::test]
 async fn an_empty_reply_is_asked_for_once_more_and_then_noted() {
-    let end = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}\n\n";
-    let (facts, requests) = run(move |_| end.to_owned()).await;
+    let (facts, requests) = run(|_| STOP.to_owned()).await;
     let empty = facts.iter().filter(|fact| fact.is_empty_answer()).count();
     assert_eq!((requests, empty, texts(&facts).len()), (2, 1, 0), "{facts:?}");
+}
+
+#[tokio::test]
+async fn the_second_reply_without_a_reason_is_no_second_answer() {
+    let count = Arc::new(Mutex::new(0));
+    let (facts, requests) = run(move |_| {
+        *count.lock().unwrap() += 1;
+        words(&format!("Answer {}.", count.lock().unwrap()))
+    })
+    .await;
+    assert_eq!((requests, texts(&facts)), (2, vec!["Answer 1.".to_owned()]), "{facts:?}");
+}
+
+#[tokio::test]
+async fn a_second_reply_with_a_reason_shows_that_the_first_one_was_cut() {
+    let replies = [words("One "), words("One two.") + STOP, words("two.") + STOP];
+    let count = Arc::new(Mutex::new(0));
+    let (facts, requests) = run(move |_| {
+        let mut count = count.lock().unwrap();
+        *count += 1;
+        replies[*count - 1].clone()
+    })
+    .await;
+    assert_eq!((requests, texts(&facts)), (3, vec!["One ".to_owned(), "two.".to_owned()]));
+    assert_eq!(ends(&facts, "unnamed"), 0, "{facts:?}");
 }

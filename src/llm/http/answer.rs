@@ -27,8 +27,6 @@ pub(crate) struct Answer {
     has_call: bool,
     /// Whether it or a visible text has.
     has_content: bool,
-    /// Whether the end of the connection is an end of the answer.
-    takes_any_end: bool,
     /// Whether the last event was damaged: where nothing follows, the connection was cut within it.
     ends_damaged: bool,
     /// Why the first part could not be read that was damaged and may have been a part of a call. The calls may differ
@@ -62,17 +60,11 @@ impl Answer {
             sse: sse::Decoder::default(),
             has_call: false,
             has_content: false,
-            takes_any_end: false,
             ends_damaged: false,
             damage: None,
             ready: VecDeque::new(),
             is_over: false,
         }
-    }
-
-    /// The same, which is complete where its connection ends in order.
-    pub(crate) fn taking_any_end(self, takes_any_end: bool) -> Self {
-        Self { takes_any_end, ..self }
     }
 
     /// The same, of a body that is compressed so.
@@ -122,16 +114,12 @@ impl Answer {
 
     /// The whole body was read. `failure`: why it is no answer, where it has no content.
     fn end_in_order(&mut self, failure: &Failure) {
-        let has_answer = self.has_content && !self.ends_damaged;
-        let is_unnamed = has_answer && !self.decoder.ending().is_named();
-        match (is_unnamed, self.takes_any_end) {
-            (false, _) => self.end(failure),
-            (true, false) => self.end(&error_text::unended(&self.who)),
-            (true, true) => {
-                self.decoder.ending().because(Stop::Unnamed);
-                self.end(failure);
-            }
+        let has_answer = self.has_content && !self.ends_damaged && self.damage.is_none();
+        if has_answer && !self.is_over && !self.decoder.ending().is_named() {
+            self.ready.push_back(Ok(Delta::Unended(error_text::unended(&self.who))));
+            self.decoder.ending().because(Stop::Unnamed);
         }
+        self.end(failure);
     }
 
     /// Nothing more will be read: the answer is complete, or `failure` says why it is not.

@@ -94,7 +94,7 @@ pub(super) fn cut(who: &Who, cause: &str) -> Failure {
 
 /// The answer ended in order, and nothing in it said so.
 pub(super) fn unended(who: &Who) -> Failure {
-    Failure::Unended(format!("{who} ended its answer without giving a reason for the end"))
+    Failure::Cut(format!("{who} ended its answer without giving a reason for the end"))
 }
 
 /// The provider reported an error inside its stream.

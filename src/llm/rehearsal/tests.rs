@@ -33,7 +33,6 @@ impl Bench {
             conversation: dir.path().display().to_string(),
             tokens: 0,
             blobs: dir.path().into(),
-            takes_any_end: false,
         };
         Self { _dir: dir, script: path, request }
     }

@@ -89,6 +89,10 @@ impl Server {
         let (mut blocks, mut usage, mut end) = (Vec::new(), None, None);
         while let Some(delta) = answer.next() {
             match delta {
+                Ok(Delta::Unended(failure)) => {
+                    end = Some(Err(failure));
+                    break;
+                }
                 Ok(Delta::Block { item, cut, .. }) => blocks.push((item, cut)),
                 Ok(Delta::Usage(count)) => usage = Some(merged(usage, count)),
                 Ok(Delta::End(stop)) => end = Some(Ok(stop)),
@@ -182,7 +186,7 @@ fn a_stream_that_ends_at_any_byte_is_whole_or_cut_and_runs_no_call_that_did_not_
             let read = server.read([&server.stream.as_bytes()[..cut]]);
             match &read.end {
                 Ok(_) => assert_eq!(read.said, expected.said, "{name} {cut}"),
-                Err(Failure::Cut(_) | Failure::Unended(_)) => {}
+                Err(Failure::Cut(_)) => {}
                 Err(other) => panic!("{name} {cut}: {other:?}"),
             }
             assert!(runs(&read).iter().all(|call| whole.contains(call)), "{name} {cut}: {read:?}");
