@@ -100,7 +100,7 @@ const LASTING_CODES: [&str; 14] = [
 ];
 
 /// What servers say of accounts, keys and models in errors that last, also where the status says that they pass.
-const LASTING: [&str; 34] = [
+const LASTING: [&str; 37] = [
     // An account without means.
     "insufficient balance",
     "insufficient credit",
@@ -128,6 +128,9 @@ const LASTING: [&str; 34] = [
     // A key.
     "api key",
     "api_key",
+    "not authenticated",
+    "authentication failed",
+    "unauthorized",
     // A model, or the template by which its server writes a conversation.
     "jinja",
     "template",
@@ -145,11 +148,18 @@ pub const PASSING: [&str; 5] =
     ["temporar", "overload", "again later", "retry your request", "busy"];
 
 /// What servers say of a call that their model wrote wrongly.
-const BAD_SAMPLE: [&str; 4] = [
+const BAD_SAMPLE: [&str; 10] = [
     "tool_use_failed",
     "failed to call a function",
     "failed to generate tool call",
     "failed to parse tool call",
+    // Google.
+    "(malformed_function_call)",
+    "(malformed_response)",
+    "(unexpected_tool_call)",
+    "(too_many_tool_calls)",
+    "(missing_thought_signature)",
+    "(other)",
 ];
 
 /// Whether the words, in lower case, speak of a call that the model wrote wrongly.
@@ -453,6 +463,7 @@ mod tests {
                 Lasts,
             ),
             (Some(500), "", "model requires more system memory (9 GiB) than is available", Lasts),
+            (None, "", "Not authenticated", Lasts),
             (Some(503), "", "Loading model", Passes),
             (Some(503), "", "reasoning is not supported while this node is overloaded", Passes),
             (Some(500), "internal_error", "An unexpected error occurred", Passes),

@@ -584,7 +584,11 @@ async fn a_status_is_a_failure_with_the_time_to_wait() {
 async fn a_page_or_another_object_instead_of_an_answer_is_a_failure() {
     let mut page = Reply::bytes(b"<html>welcome</html>");
     page.headers = vec![("content-type", "text/html; charset=utf-8")];
-    for reply in [page, Reply::status(200, "{\"choices\": []}")] {
+    let of_ollama = "{\"message\": {\"content\": \"Hi\"}}\n{\"message\": {}, \"done\": true}\n";
+    let packed = Reply::bytes(&[0, 0, 0, 0xb0, 0xde, 0x97, b'{', b'"']);
+    let rows = Reply::status(200, of_ollama);
+    let words = Reply::bytes(b"upstream connect error");
+    for reply in [page, Reply::status(200, "{\"choices\": []}"), packed, rows, words] {
         let received = hear(Wire::Chat, reply, PATIENT).await;
         let [.., Err(Failure::Provider { message, retryable: false, .. })] = &received[..] else {
             panic!("{received:?}")

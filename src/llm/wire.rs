@@ -96,11 +96,11 @@ impl Ending {
 /// The reason for which a reply ended, in the words of any wire: servers name it in those of another one, too.
 pub fn stop(word: &str) -> Stop {
     match word.to_ascii_lowercase().as_str() {
-        "stop" | "end_turn" | "stop_sequence" | "tool_calls" | "function_call" | "eos" => {
-            Stop::EndTurn
-        }
+        "stop" | "end_turn" | "stop_sequence" | "tool_calls" | "function_call" | "eos"
+        // Cohere, Hugging Face, models whose server hands their marks on.
+        | "complete" | "completed" | "tool_call" | "eos_token" | "end_of_turn" => Stop::EndTurn,
         "tool_use" => Stop::ToolUse,
-        "length" | "max_tokens" | "max_output_tokens" => Stop::MaxTokens,
+        "length" | "max_tokens" | "max_output_tokens" | "max_new_tokens" => Stop::MaxTokens,
         // Mistral, Anthropic, Z.AI.
         "model_length" | "model_context_window_exceeded" | "context_length_exceeded" => {
             Stop::ContextExceeded
@@ -108,6 +108,7 @@ pub fn stop(word: &str) -> Stop {
         "pause_turn" => Stop::Pause,
         "refusal"
         | "content_filter"
+        | "content_filtered"
         | "safety"
         | "sensitive"
         | "recitation"

@@ -717,7 +717,8 @@ impl Run {
             entries.push(self.said(item, native, false));
         }
         let is_empty = !answer.has_content && !matches!(stop, Stop::Refusal(_));
-        if is_empty && may_repeat && stop.is_own_end() && self.setup.models.model.is_some() {
+        let is_end = stop.is_own_end() || stop == Stop::Unnamed;
+        if is_empty && may_repeat && is_end && self.setup.models.model.is_some() {
             entries.extend(self.usage_entry(answer.usage, asked));
             if !entries.is_empty() {
                 self.commit(entries).await?;

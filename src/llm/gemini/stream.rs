@@ -78,6 +78,7 @@ impl Decoder {
             | "TOO_MANY_TOOL_CALLS"
             | "MISSING_THOUGHT_SIGNATURE"
             | "OTHER") => {
+                let words = if words.is_empty() { "the reply is of no use" } else { words };
                 let message = refusal(words, reason);
                 return Err(Fault::Reported { message, cause: Cause::Passes });
             }

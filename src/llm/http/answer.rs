@@ -2,7 +2,7 @@
 //! JSON in one piece or an HTML page, each compressed or not.
 
 use crate::llm::http::unpack::Unpack;
-use crate::llm::http::{Who, error_text};
+use crate::llm::http::{MAX_SHOWN, Who, error_text};
 use crate::llm::sse::{self, Event};
 use crate::llm::wire::{Decode, Fault, Progress};
 use crate::llm::{Delta, Failure, Stop, json};
@@ -25,8 +25,13 @@ pub(crate) struct Answer {
     sse: sse::Decoder,
     /// Whether a tool call has begun.
     has_call: bool,
-    /// Whether it or a visible text has.
+    /// Whether it, a text or a thought has.
     has_content: bool,
+    /// Whether an event of the API came, or one of another API that keeps no connection open.
+    has_event: bool,
+    has_foreign_event: bool,
+    /// What came before the first event of the API, as far as a person may read it.
+    start: Vec<u8>,
     /// Whether the last event was damaged: where nothing follows, the connection was cut within it.
     ends_damaged: bool,
     /// Why the first part could not be read that was damaged and may have been a part of a call. The calls may differ
@@ -46,6 +51,14 @@ enum Form {
     OnePiece,
 }
 
+/// Whether the start of a body is empty, or that of a stream of events.
+fn may_be_events(start: &[u8]) -> bool {
+    let start = String::from_utf8_lossy(start);
+    let bare = start.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    bare.is_empty()
+        || [":", "data", "event", "id", "retry"].iter().any(|field| bare.starts_with(field))
+}
+
 /// One of these stands in every event that carries a call, whatever its wire.
 const OF_A_CALL: [&str; 3] = ["function", "tool", "call"];
 
@@ -60,6 +73,9 @@ impl Answer {
             sse: sse::Decoder::default(),
             has_call: false,
             has_content: false,
+            has_event: false,
+            has_foreign_event: false,
+            start: Vec::new(),
             ends_damaged: false,
             damage: None,
             ready: VecDeque::new(),
@@ -109,6 +125,11 @@ impl Answer {
         let mut events = Vec::new();
         self.sse.finish(&mut events);
         self.decode(&events);
+        let start = std::mem::take(&mut self.start);
+        if !self.has_event && (self.has_foreign_event || !may_be_events(&start)) {
+            let start = String::from_utf8(start).unwrap_or_default();
+            return self.end(&error_text::no_stream(&self.who, &start));
+        }
         self.end_in_order(&error_text::cut(&self.who, "it ended before it was complete"));
     }
 
@@ -180,6 +201,10 @@ impl Answer {
     }
 
     fn events(&mut self, bytes: &[u8]) {
+        if !self.has_event {
+            let room = MAX_SHOWN.saturating_sub(self.start.len());
+            self.start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
         let mut events = Vec::new();
         let fed = self.sse.feed(bytes, &mut events);
         self.decode(&events);
@@ -247,7 +272,11 @@ impl Answer {
             return;
         }
         let begins_call = |delta: &Delta| matches!(delta, Delta::ToolCallStart { .. });
-        let is_text = |delta: &Delta| matches!(delta, Delta::Text(text) if !text.trim().is_empty());
+        let is_text = |delta: &Delta| matches!(delta, Delta::Text(text) | Delta::Thinking(text) if !text.trim().is_empty());
+        let is_known = !matches!(&out[..], [Delta::Unknown(_)]);
+        self.has_event |= result.is_ok() && is_known;
+        self.has_foreign_event |= !is_known
+            && !["ping", "alive", "heartbeat"].iter().any(|word| event.data.contains(word));
         self.ends_damaged = matches!(result, Err(Fault::Garbled(_)));
         self.has_call |= out.iter().any(begins_call);
         self.has_content |= self.has_call || out.iter().any(is_text);

@@ -159,6 +159,8 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
     let said = said.or_else(|| status.canonical_reason().map(str::to_owned));
     let said = cleaned(who, said.as_deref().unwrap_or("no reason given"));
     let said = without_code(&said, code);
+    // Google's API answers an unknown key as if the request were malformed.
+    let is_of_key = code == 401 || code == 400 && all.to_lowercase().contains("api key not valid");
     let what = match code {
         300..=399 => {
             let to = header(headers, "location").unwrap_or("nowhere");
@@ -174,7 +176,8 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
             return Failure::Status { status: code, retry_after: None, message, provider_text };
         }
         _ if cause == Cause::Filtered => format!("{who} refused what the request says ({code})"),
-        401 => format!("{who} refused {} ({code})", who.key),
+        _ if is_of_key => format!("{who} refused {} ({code})", who.key),
+        407 => format!("a proxy before {who} wants a user name and a password ({code})"),
         403 => format!("{who} refused {}, or this use of it ({code})", who.key),
         404 | 405 if !names_what_is_missing(&all) => format!("{who} refused the request ({code})"),
         404 | 405 => format!("{} has no such model or address ({code})", who.at_url()),
@@ -200,7 +203,7 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
     }
     let retry_after = asked.map(|time| time.min(MAX_WAIT));
     let advice = match asked {
-        None if code == 401 => {
+        None if is_of_key => {
             who.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default()
         }
         None if code == 404 && said.to_lowercase().contains("model") => {
@@ -223,7 +226,7 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
 fn names_what_is_missing(words: &str) -> bool {
     let words = words.to_lowercase();
     let says = |sayings: &[&str]| sayings.iter().any(|saying| words.contains(saying));
-    !says(&["support", "image", "not enabled", "permission", "policy"])
+    !says(&["support", "image", "not enabled", "permission", "policy", "item"])
 }
 
 /// The innermost cause, in its own words.
@@ -281,7 +284,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let milliseconds = header(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok());
     milliseconds.and_then(|ms| of_seconds(ms / 1000.0)).or_else(|| {
         let text = header(headers, "retry-after")?;
-        let Ok(seconds) = text.parse::<f64>() else {
+        let Ok(seconds) = text.trim_end_matches('s').parse::<f64>() else {
             let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
             let wait = date.duration_since(jiff::Timestamp::now());
             return Some(Duration::try_from(wait).unwrap_or_default());
@@ -320,8 +323,10 @@ fn error_of(json: &Value) -> &Value {
 fn words(body: &str) -> Option<String> {
     let Ok(json) = serde_json::from_str::<Value>(body) else {
         let body = body.trim();
-        let readable = !body.is_empty() && !body.starts_with('<');
-        return readable.then(|| body.to_owned());
+        if body.starts_with('<') {
+            return title(body);
+        }
+        return (!body.is_empty()).then(|| body.to_owned());
     };
     let error = error_of(&json);
     let places =
@@ -342,6 +347,14 @@ fn words(body: &str) -> Option<String> {
         Some(of_upstream) => format!("{said}: {of_upstream}"),
         None => said,
     })
+}
+
+/// The title of a page.
+fn title(page: &str) -> Option<String> {
+    let lower = page.to_ascii_lowercase();
+    let begin = lower.find("<title>")? + "<title>".len();
+    let end = begin + lower[begin..].find("</title>")?;
+    Some(page[begin..end].trim().to_owned()).filter(|title| !title.is_empty())
 }
 
 /// The value without the parts of the request that servers repeat in it.
@@ -450,6 +463,17 @@ mod tests {
         }
         let page = refusal(502, &[], "<html><body>nginx</body></html>").to_string();
         assert_eq!(page, "openai at 127.0.0.1:9 failed (502): Bad Gateway");
+        let page =
+            refusal(524, &[], "<html><Title>h | 524: A timeout occurred</title>").to_string();
+        assert_eq!(page, "openai at 127.0.0.1:9 failed (524): h | 524: A timeout occurred");
+        let proxy = refusal(407, &[], "").to_string();
+        assert!(
+            proxy.contains("a proxy before openai at 127.0.0.1:9 wants a user name"),
+            "{proxy}"
+        );
+        let key = refusal(400, &[], r#"{"error":{"code":400,"message":"API key not valid."}}"#);
+        assert!(key.to_string().contains("refused the key in OPENAI_API_KEY (400)"), "{key}");
+        assert!(key.to_string().contains(":connect"), "{key}");
     }
 
     #[test]
