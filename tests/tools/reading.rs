@@ -61,7 +61,8 @@ async fn a_relative_path_begins_at_the_working_directory_and_the_result_names_th
         "Edit",
         json!({"file_path": "Docs/R\u{e9}sum\u{e9}.MD", "old_string": "a", "new_string": "b"}),
     );
-    let said = argument_error(&form.await);
+    let form = form.await;
+    let said = argument_error(&form);
     assert!(said.contains("in another form of Unicode"), "{said}");
     let search = bench.call("Grep", json!({"pattern": "words", "path": "docs"})).await;
     let said = argument_error(&search);
