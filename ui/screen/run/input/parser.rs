@@ -59,6 +59,8 @@ enum State {
     Text(ControlString),
     /// Behind an ESC in a control string.
     TextEscape(ControlString),
+    /// A control string whose rest did not come for a long time.
+    LateText(ControlString),
     Paste,
     /// Directly after the end of a paste. If a second end follows, the first one was a part of the pasted text, and so was
     /// the text between the two.
@@ -120,6 +122,12 @@ impl Parser {
             self.end();
             return self.read(&held, now);
         }
+        if let State::Text(string) = self.state
+            && string.begun
+        {
+            (self.state, self.deadline) = (State::LateText(string), None);
+            return;
+        }
         self.abandon();
     }
 
@@ -131,7 +139,10 @@ impl Parser {
     }
 
     fn read(&mut self, bytes: &[u8], now: Instant) {
-        let mut rest = bytes;
+        let mut rest = match self.state {
+            State::LateText(string) => self.rest_of_text(string, bytes),
+            _ => bytes,
+        };
         while let Some(&byte) = rest.first() {
             let plain = match self.state {
                 State::Ground | State::Enter | State::Burst => plain_length(rest),
@@ -195,6 +206,7 @@ impl Parser {
             State::Mouse => self.mouse(byte, now),
             State::Text(string) => self.text(string, byte, now),
             State::TextEscape(string) => self.text_escape(string, byte, now),
+            State::LateText(_) => self.abandoned_by(byte, now),
             State::Paste => self.paste(byte, now),
             State::Pasted => self.pasted(byte, now),
             State::Enter | State::Burst => self.abandoned_by(byte, now),
@@ -341,6 +353,24 @@ impl Parser {
         }
     }
 
+    /// Takes the rest of a control string after a long pause, and returns what follows it. The end of the string comes with
+    /// the rest; bytes without one were typed, as the string may have lost its end.
+    fn rest_of_text<'a>(&mut self, string: ControlString, bytes: &'a [u8]) -> &'a [u8] {
+        let text = bytes.iter().take_while(|byte| is_text(byte)).count();
+        let (text, end) = bytes.split_at(text);
+        match end.strip_prefix(b"\x07").or_else(|| end.strip_prefix(b"\x1b\\")) {
+            Some(behind) => {
+                self.buffer.extend_from_slice(text);
+                self.end_text(string);
+                behind
+            }
+            None => {
+                self.end();
+                bytes
+            }
+        }
+    }
+
     fn end_text(&mut self, string: ControlString) {
         if string.introducer == b']' && self.buffer.len() <= LONGEST_TEXT {
             self.replies.extend(Reply::of_string(&self.buffer));
@@ -404,7 +434,7 @@ impl Parser {
     /// a longer sequence is dropped.
     fn abandon(&mut self) {
         match self.state {
-            State::Ground | State::Console | State::Mouse => {}
+            State::Ground | State::Console | State::Mouse | State::LateText(_) => {}
             State::Character => self.push(sequence::character(char::REPLACEMENT_CHARACTER)),
             State::Escape => {
                 let times = if self.alt { 2 } else { 1 };

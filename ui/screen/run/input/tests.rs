@@ -258,6 +258,25 @@ fn keys_are_read_after_a_string_without_an_end() {
 }
 
 #[test]
+fn the_rest_of_a_reply_is_no_text_however_long_it_pauses() {
+    let reply = b"\x1b]11;rgb:fafa/fafa/fafa\x1b\\";
+    for cut in 3..reply.len() - 2 {
+        let mut bench = Bench::new();
+        assert_eq!(bench.feed(&reply[..cut]), []);
+        assert_eq!(bench.pass(90_000), []);
+        let rest = [&reply[cut..], b"a"].concat();
+        assert_eq!(bench.feed(&rest), [letter('a', KeyModifiers::NONE)], "cut at {cut}");
+        assert_eq!(bench.parser.take_replies().len(), 1, "cut at {cut}");
+    }
+    // What a person types after a reply without an end is typed at once.
+    let mut bench = Bench::new();
+    bench.feed(b"\x1b]11;rgb:fa");
+    bench.pass(90_000);
+    let typed = ['f', 'a'].map(|c| letter(c, KeyModifiers::NONE));
+    assert_eq!(bench.feed(b"fa"), typed);
+}
+
+#[test]
 fn a_paste_without_an_end_is_delivered_after_a_pause() {
     let mut bench = Bench::new();
     assert_eq!(bench.feed(b"\x1b[200~rm -rf\r"), []);
