@@ -115,7 +115,7 @@ impl Notices {
         self.past.push_front(notice.clone());
         self.past.truncate(KEPT);
         self.current.retain(|before| {
-            let is_answered = notice.kind.answers() && before.kind.answers();
+            let is_answered = notice.kind != Kind::Warned && before.kind.answers();
             !is_answered && before.text != notice.text
         });
         if self.current.len() > WAITING {
@@ -291,6 +291,13 @@ mod tests {
         assert_eq!(shown(&notices), (Some("no such key"), 1));
         notices.went_on();
         assert_eq!(shown(&notices), (Some("no such key"), 0));
+    }
+
+    #[test]
+    fn what_answered_the_person_before_a_refusal_does_not_come_back_after_it() {
+        let mut notices = said(&[(Kind::Done, "zz is ready", 0), (Kind::Refused, "no pod", 1_000)]);
+        notices.key_pressed(Pressed::Other, 2_000);
+        assert_eq!(shown(&notices), (None, 0));
     }
 
     #[test]
