@@ -358,6 +358,9 @@ impl App {
                 self.size = (width, height);
                 self.inbox.changed();
                 self.layers.changed();
+                if self.is_card_awake() && self.inbox.ended().is_none() {
+                    self.card_sleeps();
+                }
                 self.say_hidden()
             }
             Msg::Host(event) => self.host(event),

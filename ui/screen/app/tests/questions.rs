@@ -420,6 +420,7 @@ fn the_loop_goes_past_a_request_that_stays_and_back_to_one_that_came_meanwhile()
 fn a_digit_counts_on_a_small_screen_once_the_question_and_its_choices_are_in_view() {
     let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
     bench.size(40, 12);
+    bench.press("ctrl-n");
     let screen = bench.screen();
     assert!(screen.contains("2 sum") && !screen.contains("words of your own"), "{screen}");
     bench.confirm("2");
