@@ -384,6 +384,13 @@ impl App {
             let actions = [(Action::NextNeedsYou, does.as_str()), (Action::Back, "folds the card")];
             return self.list_hints(Context::Everywhere, &actions);
         }
+        let files = self.composer.files.as_ref();
+        if files.is_some_and(|files| !files.found.is_empty()) {
+            let mut hints = self.list_hints(Context::Line, &[(Action::Choose, "puts it in")]);
+            hints
+                .extend(self.list_hints(Context::Everywhere, &[(Action::Back, "closes the list")]));
+            return hints;
+        }
         let mut hints = match self.info() {
             Some(info) => self.pod_hints(info),
             None if self.current.is_some() => Vec::new(),

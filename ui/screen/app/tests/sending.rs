@@ -504,6 +504,7 @@ fn the_name_of_a_pod_is_completed_among_the_files_and_only_written() {
     }
     let screen = bench.screen();
     assert!(screen.contains("tester  Pod") && screen.contains("tests/store.rs"), "{screen}");
+    assert!(screen.contains("Enter puts it in · Esc closes the list"), "{screen}");
     bench.press("enter");
     assert_eq!(bench.draft(), "ask tester ");
 }
