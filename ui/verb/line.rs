@@ -188,7 +188,7 @@ pub fn complete_verb(line: &str) -> Option<String> {
 /// first word, or one of the bare words with which other programs are left. The line is offered, never run.
 pub fn offered(message: &str) -> Option<String> {
     let text = message.trim();
-    if ["exit", "quit", ":q", ":quit", ":q!", ":wq", "/exit", "/q"].contains(&text) {
+    if ["exit", "quit", ":q", ":quit", ":q!", ":wq", ":exit", "/exit", "/q"].contains(&text) {
         return Some("quit".into());
     }
     let line = text.strip_prefix(['/', ':'])?;

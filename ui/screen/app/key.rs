@@ -30,6 +30,7 @@ impl App {
         }
         self.notices.key_pressed(self.kind_of(key), self.now);
         self.end_selection();
+        self.disarm_unless_interrupt(key);
         if self.explains_layer() && self.is_back(key) {
             self.close_page();
             self.layers.disturbed(self.now);
@@ -41,6 +42,19 @@ impl App {
             self.close_page();
         }
         effects
+    }
+
+    /// Any other key takes back what the first of the two that leave has prepared.
+    fn disarm_unless_interrupt(&mut self, key: KeyEvent) {
+        let binding = self.keymap.get(Context::Everywhere, pressed(key));
+        if self.guard.armed > 0 && binding != Some(&Binding::Do(Action::Interrupt)) {
+            self.guard.armed = 0;
+            self.notices.end(&self.again_leaves());
+        }
+    }
+
+    fn again_leaves(&self) -> String {
+        format!("{} again leaves", self.keymap.label(Context::Everywhere, Action::Interrupt))
     }
 
     fn is_back(&self, key: KeyEvent) -> bool {
@@ -100,12 +114,23 @@ impl App {
         {
             return effects;
         }
+        // The bar names this key in every pane.
+        let sends = Binding::Do(Action::Send);
+        if self.link == Link::Ended
+            && self.focus != Focus::Composer
+            && key.kind == KeyEventKind::Press
+            && self.keymap.get(Context::Composer, pressed(key)) == Some(&sends)
+        {
+            return self.bring_back();
+        }
         if self.focus == Focus::Inbox && self.inbox.ended().is_some() && !leads_on(key) {
             // What is typed here is kept, as in each pane.
             self.strays(key);
             let text = "this card is over: its keys do nothing · {everywhere next-needs-you}: next · \
                         {everywhere back}: draft";
-            return self.say(Kind::Info, self.keymap.with_keys(text));
+            let text = self.keymap.with_keys(text);
+            self.notices.say_until(Kind::Info, text, self.now, self.now + NO_KEY);
+            return Vec::new();
         }
         if self.is_stray(key) {
             return self.typed_astray(key);
@@ -460,13 +485,8 @@ impl App {
             return Vec::new();
         }
         self.guard.armed = self.now + ARMED;
-        let key = self.keymap.label(Context::Everywhere, Action::Interrupt);
-        self.notices.say_until(
-            Kind::Info,
-            format!("{key} again leaves"),
-            self.now,
-            self.guard.armed,
-        );
+        let text = self.again_leaves();
+        self.notices.say_until(Kind::Info, text, self.now, self.guard.armed);
         Vec::new()
     }
 

@@ -5,7 +5,7 @@ use crate::screen::app::{App, Confirm, Effect, Layer};
 use crate::screen::pane::actionbar::{Prompt, Purpose};
 use crate::screen::pane::input::Input;
 use crate::screen::pane::transcript::Transcript;
-use crate::verb::line::{complete_verb, of_unseen};
+use crate::verb::line::{complete_verb, of_unseen, offered};
 use crate::verb::{Way, find};
 use yoi::protocol::{PodInfo, State};
 
@@ -42,9 +42,18 @@ impl App {
                 self.advance(verb, None)
             }
             Err(why) => {
-                // After a verb without arguments, the values of its first argument are listed.
+                // After a verb without arguments, the values of its first argument are listed. A word with which other
+                // programs are left stands for the verb that leaves this one.
                 let verb = of_unseen(&line).or_else(|| find(&line));
-                let line = verb.map_or(line, |verb| format!("{} ", verb.name));
+                let meant = offered(&format!(":{line}")).filter(|meant| *meant != line);
+                let why = match &meant {
+                    Some(verb) => {
+                        let runs = format!("no verb :{line}: {{line choose}} runs :{verb}");
+                        self.keymap.with_keys(&runs)
+                    }
+                    None => why,
+                };
+                let line = verb.map(|verb| format!("{} ", verb.name)).or(meant).unwrap_or(line);
                 prompt.input = Input::new(line);
                 prompt.changed(&self.sources());
                 prompt.wrong = Some(why);

@@ -72,6 +72,29 @@ fn a_press_of_ctrl_c_right_after_one_that_paused_never_leaves() {
 }
 
 #[test]
+fn any_key_between_two_presses_of_ctrl_c_disarms_leaving() {
+    let mut bench = alice(State::Idle);
+    bench.press("ctrl-c");
+    bench.type_in("x");
+    assert_eq!(bench.notice(), "");
+    bench.press("ctrl-u");
+    assert!(!quits(&bench.press("ctrl-c")));
+    assert_eq!(bench.notice(), "Ctrl+C again leaves");
+}
+
+#[test]
+fn a_word_with_which_other_programs_are_left_is_offered_as_the_verb_in_the_command_line() {
+    for word in [":q", ":exit", ":wq"] {
+        let mut bench = alice(State::Idle);
+        bench.type_in(word);
+        assert!(!quits(&bench.press("enter")), "{word}");
+        let screen = bench.screen();
+        assert!(screen.contains(&format!("no verb {word}: Enter runs :quit")), "{screen}");
+        assert!(quits(&bench.press("enter")), "{word}");
+    }
+}
+
+#[test]
 fn ctrl_c_clears_a_draft_and_undo_brings_it_back() {
     let mut bench = alice(State::Idle);
     bench.type_in("half a thought");
@@ -453,6 +476,19 @@ fn when_the_host_ended_enter_starts_it_again() {
     let watched = bench.msg(Msg::Connected);
     assert_eq!(calls(&watched), [(None, &Method::Watch)]);
     assert_eq!(bench.draft(), "a draft");
+}
+
+#[test]
+fn when_the_host_ended_enter_starts_it_again_from_every_pane_and_from_a_card() {
+    for keys in [&["ctrl-n"][..], &["ctrl-x", "t"], &["ctrl-x", "r"]] {
+        let mut bench = alice(State::Idle);
+        bench.shown(pod("bob", State::Failed));
+        keys.iter().for_each(|key| drop(bench.press(key)));
+        bench.msg(Msg::HostEnded);
+        let screen = bench.screen();
+        assert!(screen.contains("the host ended · Enter starts it again"), "{screen}");
+        assert!(matches!(bench.press("enter")[..], [Effect::Reconnect]), "{keys:?}");
+    }
 }
 
 #[test]
