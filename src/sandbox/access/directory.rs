@@ -46,7 +46,7 @@ pub fn mode_of(path: &Path) -> Option<(PathBuf, Mode)> {
 
 /// Restores the former permissions of a directory's owner. Follows no link.
 pub fn allow(path: &Path, before: Mode) {
-    if let Ok(dir) = directory(path) {
+    if let Ok(dir) = open(path) {
         allow_at(&dir, before);
     }
 }
@@ -79,7 +79,7 @@ pub struct Closed {
 impl Closed {
     /// Lets this user list and enter a directory of its own.
     pub fn open(path: &Path) -> Option<Self> {
-        let dir = directory(path).ok()?;
+        let dir = open(path).ok()?;
         let stat = fstat(&dir).ok().filter(|stat| stat.st_uid == geteuid().as_raw())?;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
         let closed = Self { dir, mode };
@@ -102,12 +102,12 @@ fn handle(dir: &OwnedFd) -> String {
 
 /// The names in a directory, which is reached through no link.
 pub fn entries(path: &Path) -> io::Result<fs::ReadDir> {
-    fs::read_dir(handle(&directory(path)?))
+    fs::read_dir(handle(&open(path)?))
 }
 
 /// The bytes of a regular file, which is reached through no link; `None` if it is larger than `limit`, or none.
 pub fn read(path: &Path, limit: u64) -> Option<Vec<u8>> {
-    let (dir, name) = (directory(path.parent()?).ok()?, path.file_name()?);
+    let (dir, name) = (open(path.parent()?).ok()?, path.file_name()?);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = fs::File::from(openat(&dir, name, flags, Mode::empty()).ok()?);
     if !file.metadata().ok()?.is_file() {
@@ -119,7 +119,7 @@ pub fn read(path: &Path, limit: u64) -> Option<Vec<u8>> {
 }
 
 /// Opens a directory without following links.
-pub fn directory(path: &Path) -> rustix::io::Result<OwnedFd> {
+pub fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, flags, Mode::empty(), strict)

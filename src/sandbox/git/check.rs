@@ -465,7 +465,7 @@ fn directory(path: &Path) -> io::Result<(OwnedFd, OsString)> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    Ok((directory::directory(parent)?, name.to_owned()))
+    Ok((directory::open(parent)?, name.to_owned()))
 }
 
 /// Opens the directory of a path for a change. Directories that the command made unreadable get

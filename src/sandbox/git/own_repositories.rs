@@ -31,7 +31,7 @@ impl Identity {
     /// `None` if there is no directory at this path, or if it leads through a link: a command may have put that there for
     /// another directory.
     pub fn of(dir: &Path) -> Option<Self> {
-        let meta = fs::File::from(directory::directory(dir).ok()?).metadata().ok()?;
+        let meta = fs::File::from(directory::open(dir).ok()?).metadata().ok()?;
         let born = meta.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Some(Self(meta.dev(), meta.ino(), born.map_or(0, |born| born.as_nanos())))
     }

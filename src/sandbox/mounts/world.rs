@@ -412,13 +412,16 @@ impl World {
             ("/dev/stderr", "/proc/self/fd/2"),
             ("/dev/ptmx", "pts/ptmx"),
         ];
-        for (path, to) in [(MOUNTS, Path::new("/proc/self/mounts")), (VAR_TMP, &*self.tmp.clone())]
-        {
-            if !self.holds(path.as_ref()) {
-                self.links.insert(path.into(), to.to_owned());
-            }
-        }
         self.links.extend(links.map(|(path, to)| (path.into(), to.into())));
+        self.link_missing(MOUNTS, "/proc/self/mounts".into());
+        self.link_missing(VAR_TMP, self.tmp.clone());
+    }
+
+    /// Adds a link, unless the path shows something else.
+    fn link_missing(&mut self, path: &str, to: PathBuf) {
+        if !self.holds(path.as_ref()) {
+            self.links.insert(path.into(), to);
+        }
     }
 
     /// Adds the directories between a home directory in memory and the scope: what a command would move there, it would lose.

@@ -5,7 +5,6 @@ use crate::protocol::LimitMet;
 use crate::sandbox::access::directory;
 use crate::sandbox::access::limits::{CommandLimits, FIRST_TO_DIE};
 use crate::sandbox::access::places::UserPaths;
-use crate::sandbox::access::view::CommandView;
 use crate::sandbox::mounts::build::{self, Missing};
 use crate::sandbox::mounts::world::{Part, World, is_hidden};
 use crate::sandbox::process::capabilities;
@@ -13,11 +12,11 @@ use crate::sandbox::process::messages::{Report, WorldOrder};
 use crate::sandbox::process::reaper::{self, Reaper, Watchers};
 use rustix::fs::statvfs;
 use rustix::process::{DumpableBehavior, Signal};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The most names of lost files in a report.
@@ -53,46 +52,37 @@ fn full(places: &[InMemory]) -> Option<LimitMet> {
     places.iter().find(is_full).map(|(path, mib)| CommandLimits::full(path, *mib))
 }
 
-/// The home directory of a world, which is discarded with it.
+/// A world whose home directory lies in memory and is discarded with it.
 struct Home {
     path: PathBuf,
-    /// The names in it that belong to the world.
-    own: BTreeSet<OsString>,
-    /// The places of settings and secrets of the person's programs in it, which the world does not show.
-    settings: Vec<PathBuf>,
-    /// The files in it that were made for the command, with their contents.
-    made: Vec<(PathBuf, String)>,
+    world: World,
+    /// The environment of the command, which names the places of programs.
+    env: BTreeMap<String, String>,
 }
 
 impl Home {
-    /// The home directory, if it lies in memory.
-    fn of(world: &World, view: &CommandView, person: UserPaths) -> Option<Self> {
-        let path = world.home_in_memory(view)?;
-        let known = person.obeyed().into_iter().chain(person.secrets());
-        let is_shown = |file: &PathBuf| {
-            world.holds(file) || world.files.contains_key(file) || world.has_more_in(file)
-        };
-        let settings = known.filter(|file| file.starts_with(&path) && !is_shown(file));
-        let made = world.files.iter().filter(|(file, _)| file.starts_with(&path));
-        let made = made.map(|(file, text)| (file.clone(), text.clone())).collect();
-        Some(Self { own: world.names_in(&path), settings: settings.collect(), made, path })
-    }
-
     /// What a command left there, and the settings that it changed. Other hidden files are not named: programs write them on
     /// their own.
     fn lost(&self) -> Vec<String> {
+        let (world, person) = (&self.world, UserPaths { env: &self.env });
+        let own = world.names_in(&self.path);
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name());
-        let names = names.filter(|name| !is_hidden(name) && !self.own.contains(name));
-        let settings = self.settings.iter().filter(|file| file.symlink_metadata().is_ok());
-        // A command may have put anything at their paths.
-        let is_changed = |(file, text): &&(PathBuf, String)| {
-            let now = directory::read(file, text.len() as u64);
-            file.symlink_metadata().is_ok() && now.as_deref() != Some(text.as_bytes())
+        let names = names.filter(|name| !is_hidden(name) && !own.contains(name));
+        let is_in = |file: &Path| file.starts_with(&self.path) && file.symlink_metadata().is_ok();
+        let is_shown = |file: &PathBuf| {
+            world.holds(file) || world.files.contains_key(file) || world.has_more_in(file)
         };
-        let changed = self.made.iter().filter(is_changed).map(|(file, _)| file);
-        let inside = settings.chain(changed).filter_map(|file| file.strip_prefix(&self.path).ok());
-        let mut lost: Vec<OsString> = names.chain(inside.map(OsString::from)).collect();
+        let settings = person.obeyed().into_iter().chain(person.secrets());
+        let settings = settings.filter(|file| is_in(file) && !is_shown(file));
+        // A command may have put anything at their paths.
+        let changed = world.files.iter().filter(|(file, text)| {
+            is_in(file)
+                && directory::read(file, text.len() as u64).as_deref() != Some(text.as_bytes())
+        });
+        let inside = settings.chain(changed.map(|(file, _)| file.clone()));
+        let inside = inside.filter_map(|file| Some(file.strip_prefix(&self.path).ok()?.into()));
+        let mut lost: Vec<OsString> = names.chain(inside).collect();
         lost.sort_unstable();
         lost.dedup();
         let more = lost.len().saturating_sub(LOST);
@@ -125,12 +115,13 @@ fn begin() -> Result<(Reaper, Vec<InMemory>, Option<Home>), String> {
     let (leader, confinement) = reaper::become_command(last, &inner)?;
     let reaper = Reaper::watch_world(watchers, leader, confinement);
     let reaper = reaper.with_streams(inner.streams).with_limits(inner.view.limits);
-    let home = Home::of(&world, &inner.view, UserPaths { env: &inner.env });
-    let places = world.parts.into_iter().filter_map(|(path, part)| match part {
-        Part::Memory(mib) => Some((path, mib)),
+    let places = world.parts.iter().filter_map(|(path, part)| match part {
+        Part::Memory(mib) => Some((path.clone(), *mib)),
         _ => None,
     });
-    Ok((reaper, places.collect(), home))
+    let places = places.collect();
+    let path = world.home_in_memory(&inner.view);
+    Ok((reaper, places, path.map(|path| Home { path, world, env: inner.env })))
 }
 
 /// The `oom_score_adj` of this process and of those it starts. The file is opened before the world is
