@@ -95,6 +95,7 @@ pub use models::Models;
 pub use policy::Policy;
 pub(crate) use prompt::WORK;
 pub use prompt::{no_model, ways_to_connect_without_a_screen};
+pub(crate) use refused::TAKEN_BACK;
 pub use reply_size::ReplyLimits;
 pub use screens::{Screens, Viewers};
 pub(crate) use servers::note_decision;

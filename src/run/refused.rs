@@ -7,8 +7,8 @@ use crate::run::stream::stopped_entry;
 use crate::run::{Run, Stopped, pruning};
 use crate::session;
 
-/// What becomes of a message that a filter refused.
-const TAKEN_BACK: &str = "your message was taken back, so that later ones do not carry it; `:rewind` takes earlier \
+/// What becomes of a message that a filter refused: its run has nothing left to try again.
+pub(crate) const TAKEN_BACK: &str = "your message was taken back, so that later ones do not carry it; `:rewind` takes earlier \
                           messages back";
 
 /// The last characters of an entry's id that name a result.

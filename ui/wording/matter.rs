@@ -5,7 +5,7 @@ use crate::wording::plain::plain;
 use crate::wording::state;
 use yoi::client::family::inbox::Item;
 use yoi::client::family::{Family, Matter};
-use yoi::protocol::PodInfo;
+use yoi::protocol::{GoesOnBy, PodInfo};
 
 /// What a person can do about an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,14 @@ pub fn steps(item: &Item<'_>) -> Vec<Step> {
     let stop = || step("stop", format!("stop {name}"));
     match matter {
         Matter::Needs | Matter::Finished => Vec::new(),
-        Matter::Failed => vec![step("go on", format!("resume {name}")), stop()],
+        Matter::Failed => {
+            let go_on = match info.goes_on_by {
+                None => Some(step("go on", format!("resume {name}"))),
+                Some(GoesOnBy::Restore) => Some(step("restore", format!("restore {name}"))),
+                Some(_) => None,
+            };
+            go_on.into_iter().chain([stop()]).collect()
+        }
         Matter::InCircles => vec![
             Step { does: "nudge", by: By::Message(NUDGE) },
             step("pause", format!("pause {name}")),

@@ -3,7 +3,9 @@
 use crate::host::pod::Pod;
 use crate::host::pod::start::accepted;
 use crate::host::{Answer, listing, verb};
-use crate::protocol::{CompletionKind, EntryId, Event, Item, Method, PodName, Refusal, State};
+use crate::protocol::{
+    CompletionKind, EntryId, ErrorCode, Event, GoesOnBy, Item, Method, PodName, Refusal, State,
+};
 use crate::run::{Input, Interrupt, Notification, Start};
 use crate::session;
 use crate::store::MailboxKind;
@@ -78,6 +80,11 @@ impl Pod {
         }
         if let Err(refusal) = self.must_not_run() {
             return reply(answer, Err(refusal));
+        }
+        if self.info.borrow().goes_on_by == Some(GoesOnBy::Message) {
+            let text =
+                format!("pod `{}` has no run to go on with: send it a message", self.row.name);
+            return reply(answer, Err(Refusal::new(ErrorCode::NotPaused, text)));
         }
         // A run that failed is tried again: its input is in the log.
         if !matches!(self.info.borrow().state, State::Paused | State::Failed) {

@@ -3,6 +3,7 @@
 use crate::host::absent_person;
 use crate::host::pod::{Parental, Pod, Subscription, View};
 use crate::protocol::{Event, GoesOnBy, Greeting, PodInfo, PodStatus, State};
+use crate::run::TAKEN_BACK;
 use crate::store::Wanted;
 
 impl Pod {
@@ -98,6 +99,8 @@ impl Pod {
     /// Shows a state, and says so on the wire when its word there changes.
     pub(super) fn show(&mut self, state: State, why: Option<String>, goes_on_by: Option<GoesOnBy>) {
         let before = self.status();
+        let is_taken_back = why.as_ref().is_some_and(|why| why.contains(TAKEN_BACK));
+        let goes_on_by = goes_on_by.or_else(|| is_taken_back.then_some(GoesOnBy::Message));
         self.change(|info| {
             info.state = state;
             info.why = why;

@@ -6,8 +6,8 @@ use crate::llm::bench::DOT;
 use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
 use crate::protocol::{
-    CompletionKind, Entry, ErrorCode, Event, Fact, Method, PodEvent, PodName, RunResult, Segment,
-    State, SystemItem,
+    CompletionKind, Entry, ErrorCode, Event, Fact, GoesOnBy, Method, PodEvent, PodName, RunResult,
+    Segment, State, SystemItem,
 };
 
 use base64::Engine as _;
@@ -674,6 +674,12 @@ async fn a_message_that_a_filter_refused_is_taken_back_and_later_ones_do_not_car
             }
         }
         assert_eq!(bench.end().await, result, "{words}");
+        if result == RunResult::Failed {
+            bench.is(&pod, State::Failed).await;
+            assert_eq!(bench.info(&pod).await.goes_on_by, Some(GoesOnBy::Message));
+            let nothing_to_try = bench.code(&pod, Method::Resume).await;
+            assert_eq!(nothing_to_try, ErrorCode::NotPaused);
+        }
     }
     bench.is(&pod, State::Idle).await;
     assert_eq!(bench.inputs(&pod).await, ["good", "harmless"]);
