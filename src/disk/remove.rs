@@ -1,31 +1,95 @@
 //! Removing a directory with all that lies in it, also where parts of it cannot be entered.
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
-use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, chmod, fstat, openat, renameat_with,
+    statat, unlinkat,
+};
+use rustix::io::Errno;
+use std::ffi::CStr;
+use std::fs;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Directories in each other that are opened up.
 const DEPTH: usize = 500;
 /// What the owner of a directory needs in order to remove what lies in it.
 const OWNER: u32 = 0o700;
+/// How the name of a directory begins that was moved to the top.
+const MOVED: &str = ".removed-";
 
-/// Removes a directory of this user; one that is not there is removed. Commands may have left
-/// directories in it that even their owner cannot enter: they get another mode first.
+/// Removes a directory of this user; one that is not there is removed. Commands may have left directories in it that even
+/// their owner cannot enter, which get another mode first, and any number of directories in each other: each is moved to
+/// the top before what lies in it is removed.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
-    let removed = match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            open_up(path)?;
-            fs::remove_dir_all(path)
-        }
-        removed => removed,
+    let top = match opened(CWD, path) {
+        Ok(top) => top,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::NOTDIR) => return fs::remove_file(path),
+        Err(error) => return Err(error.into()),
     };
-    match removed {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
+    let mut moved = 0;
+    loop {
+        let mut is_empty = true;
+        for entry in Dir::read_from(&top)? {
+            let entry = entry?;
+            if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                is_empty = false;
+                remove_entry(&top, entry.file_name(), &mut moved)?;
+            }
+        }
+        if is_empty {
+            return fs::remove_dir(path);
+        }
     }
+}
+
+/// Removes an entry of the top directory, after moving the directories in it there.
+fn remove_entry(top: &OwnedFd, name: &CStr, moved: &mut u64) -> rustix::io::Result<()> {
+    if unlinked(top, name)? {
+        return Ok(());
+    }
+    let dir = opened(top, name)?;
+    for entry in Dir::read_from(&dir)? {
+        let entry = entry?;
+        let inner = entry.file_name();
+        if matches!(inner.to_bytes(), b"." | b"..") || unlinked(&dir, inner)? {
+            continue;
+        }
+        // A directory that its owner cannot write cannot be moved.
+        opened(&dir, inner)?;
+        loop {
+            let place = format!("{MOVED}{moved}");
+            *moved += 1;
+            match renameat_with(&dir, inner, top, place, RenameFlags::NOREPLACE) {
+                Err(Errno::EXIST) => {}
+                done => break done?,
+            }
+        }
+    }
+    unlinkat(top, name, AtFlags::REMOVEDIR)
+}
+
+/// Removes what is no directory; whether it is gone.
+fn unlinked(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<bool> {
+    match unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens a directory whose owner has all rights to it then.
+fn opened(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let place = openat(parent, name, flags, Mode::empty())?;
+    let mode = fstat(&place)?.st_mode;
+    if mode & OWNER != OWNER {
+        // The kernel changes modes of what is opened, or by a path, and this cannot be opened yet.
+        let path = format!("/proc/self/fd/{}", place.as_raw_fd());
+        chmod(path, Mode::from_raw_mode(OWNER))?;
+    }
+    openat(place, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Gives the owner of a directory all rights to it and to every directory in it.
@@ -34,15 +98,7 @@ pub fn open_up(path: &Path) -> io::Result<()> {
 }
 
 fn open_up_at(parent: impl AsFd, name: impl rustix::path::Arg, depth: usize) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let place = openat(parent, name, flags, Mode::empty())?;
-    let mode = rustix::fs::fstat(&place)?.st_mode;
-    if mode & OWNER != OWNER {
-        // The kernel changes modes of what is opened, or by a path, and this cannot be opened yet.
-        let path = format!("/proc/self/fd/{}", place.as_raw_fd());
-        fs::set_permissions(path, Permissions::from_mode(OWNER))?;
-    }
-    let dir = reopened(&place)?;
+    let dir = opened(parent, name)?;
     for entry in Dir::read_from(&dir)?.flatten() {
         let name = entry.file_name();
         if depth == 0 || matches!(name.to_bytes(), b"." | b"..") {
@@ -56,13 +112,28 @@ fn open_up_at(parent: impl AsFd, name: impl rustix::path::Arg, depth: usize) -> 
     Ok(())
 }
 
-fn reopened(place: &OwnedFd) -> io::Result<OwnedFd> {
-    Ok(openat(place, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_tree_is_removed_however_deep_it_is() {
+        let top = tempfile::tempdir().unwrap();
+        let tree = top.path().join("tree");
+        fs::create_dir_all(tree.join("0/.removed-0/file")).unwrap();
+        let mut dir = opened(CWD, &tree).unwrap();
+        for _ in 0..30_000 {
+            rustix::fs::mkdirat(&dir, "1", Mode::from_raw_mode(0o700)).unwrap();
+            dir = opened(&dir, "1").unwrap();
+        }
+        remove_tree(&tree).unwrap();
+        assert!(!tree.exists());
+        std::os::unix::fs::symlink(top.path(), &tree).unwrap();
+        remove_tree(&tree).unwrap();
+        assert!(top.path().exists() && !tree.is_symlink(), "only the link is removed");
+    }
 
     #[test]
     fn directories_that_their_owner_cannot_enter_are_removed_and_links_are_not_followed() {
