@@ -95,14 +95,24 @@ pub fn purpose(path: &Path, need: Need) -> &'static str {
     }
 }
 
-/// Whether git executes the file at this path, or reads its configuration from it.
+/// Whether git executes the file at this path, or reads its configuration from it; or whether the file would make a
+/// directory a repository, with the configuration and the hooks that are there.
 fn is_gits_orders(path: &Path) -> bool {
     let of = |git: &Path| path.strip_prefix(git).is_ok_and(is_order_inside);
-    path.ends_with(GIT) || path.ancestors().skip(1).any(|dir| is_repository(dir) && of(dir))
+    let is_gits = |dir: &Path| {
+        dir.ends_with(GIT) && of(dir)
+            || is_repository(dir, Some(path)) && (of(dir) || !is_repository(dir, None))
+    };
+    path.ends_with(GIT) || path.ancestors().skip(1).any(is_gits)
 }
 
-fn is_repository(dir: &Path) -> bool {
-    dir.ends_with(GIT) || dir.join(HEAD).is_file() && dir.join("objects").is_dir()
+/// Whether git would take a directory for a repository, also with this new file in it.
+fn is_repository(dir: &Path, new: Option<&Path>) -> bool {
+    let has = |name: &str| {
+        let part = dir.join(name);
+        new.is_some_and(|new| new.starts_with(&part)) || part.symlink_metadata().is_ok()
+    };
+    has(HEAD) && (has("objects") || has("commondir"))
 }
 
 /// Whether a path in a repository's directory is a guarded one of it, or of a repository in it.

@@ -296,7 +296,16 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
         ".git/HEAD",
         "tools/hooks/pre-commit",
         "shared/pre-commit",
+        // What would make a repository of a directory.
+        "parts/HEAD",
+        "led/HEAD",
+        "begun/objects/x",
+        "begun/commondir",
     ];
+    bench.file("parts/objects/x", "");
+    bench.file("parts/config", "[core] fsmonitor = touch ran");
+    bench.file("led/commondir", "../bare");
+    bench.file("begun/HEAD", "ref: refs/heads/main");
     for name in guarded {
         let path = format!("ws/{name}");
         assert_eq!(needs(&bench, &path), [Need::Git], "{name}");

@@ -280,3 +280,35 @@ async fn ordinary_repositories_of_a_command_stay_and_are_its_pods_own() {
     did.well();
     assert!(did.ended.undone.is_empty(), "{did:?}");
 }
+
+/// File tools write the settings, before a command makes the rest of the repository.
+#[tokio::test]
+async fn settings_that_were_there_before_their_repository_start_nothing() {
+    if no_world_to_test() {
+        return;
+    }
+    for before in
+        ["config", "config HEAD", "config objects/a refs/a", "hooks/post-index-change config"]
+    {
+        let cell = attacked();
+        let src = cell.path("ws/src");
+        for name in before.split(' ') {
+            let (text, file) = match name {
+                "config" => (
+                    format!(
+                        "[core]\nbare = false\nworktree = {}\nfsmonitor = touch ran; true\n",
+                        src.display()
+                    ),
+                    src.join(name),
+                ),
+                "HEAD" => ("ref: refs/heads/main\n".to_owned(), src.join(name)),
+                _ => (String::new(), src.join(name)),
+            };
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let rest = "cd src; mkdir -p objects refs; echo 'ref: refs/heads/main' > HEAD";
+        cell.run(rest).await;
+        person_is_safe(&src, before);
+    }
+}
