@@ -15,7 +15,9 @@ mod workspace;
 
 pub use canonical::{canonical, leads_through_links, led_to, links_on, names_on, places_on};
 pub use kernel::{closes, is_processes};
-pub use open::{Found, Limit, Miss, list_directory, make_directory, open_file, read_below, retry};
+pub use open::{
+    Found, Limit, Miss, is_file, list_directory, make_directory, open_file, read_below, retry,
+};
 pub use picture::{MAX_PICTURE, picture};
 pub use resolve::{Resolved, lexical, refuse_not_text, resolve, without_parents};
 pub use spelling::{composed, other_spelling};

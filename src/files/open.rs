@@ -153,6 +153,12 @@ fn open_regular(root: &Path, path: &Path) -> Result<(File, Stat), Miss> {
     }
 }
 
+/// Whether a regular file is below a directory, at a path that leads through no link.
+pub fn is_file(root: &Path, path: &Path) -> bool {
+    let seen = open_below(root, path, OFlags::PATH | OFlags::NOFOLLOW);
+    seen.is_ok_and(|seen| regular(&seen, path).is_ok())
+}
+
 fn open_root(root: &Path) -> Result<OwnedFd, Miss> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let plain = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

@@ -3,7 +3,7 @@
 use crate::tools::fault::Fault;
 use crate::tools::glob_pattern::as_meant;
 use crate::tools::walk::{self, Files};
-use crate::tools::{Context, Output, input, text_limit};
+use crate::tools::{Context, Output, input, scoped_path, text_limit};
 use globset::{GlobBuilder, GlobSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,6 +46,13 @@ pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
         }
     }
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    // The walk goes by paths, which a command may exchange for links meanwhile.
+    let mut shown = 0;
+    found.retain(|(_, path)| {
+        let may_name = shown >= MAX || scoped_path::may_name(ctx, path);
+        shown += usize::from(may_name);
+        may_name
+    });
     let mut left_out = files.left_out(&base);
     if is_directory {
         left_out.push_str(&format!("; the pattern is a directory, so {pattern} was searched"));

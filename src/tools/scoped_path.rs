@@ -128,6 +128,11 @@ pub fn open_for_search(ctx: &Context, path: &Path) -> Option<File> {
     files::open_file(&root, path).ok()
 }
 
+/// Whether a search may name a file: it is there, and no link that was exchanged for a directory led to it.
+pub fn may_name(ctx: &Context, path: &Path) -> bool {
+    permitted(ctx, path, Permission::Read).is_some_and(|root| files::is_file(&root, path))
+}
+
 /// Whether something at or below this directory may be looked at.
 pub fn reaches(ctx: &Context, directory: &Path) -> bool {
     let own = [&ctx.outputs, &ctx.tmp()];
