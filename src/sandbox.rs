@@ -17,7 +17,9 @@ mod command;
 pub use access::confinement::{Confinement, Isolation, OTHERS_SHOWN, WITHOUT_NAMESPACES};
 pub use access::env::{command_env, short_env};
 pub use access::limits::{CommandLimits, MAX_TOGETHER};
-pub use access::places::{UserPaths, is_obeyed_by_name, variables as place_variables};
+pub use access::places::{
+    UserPaths, is_obeyed_by_name, of_the_system, variables as place_variables,
+};
 pub use access::pod_storage::PodStorage;
 pub use access::project::{
     RULES, changed_package_scripts, is_behind_project_file, is_project_file,
@@ -34,8 +36,10 @@ pub use command::server::{Served, Server, ending as serving_end};
 pub use command::start_group::StartGroup;
 pub use command::{Command, Ended, Outcome, Sandbox, SandboxError, WITHOUT_PAUSE};
 pub use git::linked_tree::repository_of;
+pub use git::own_repositories::hooks_elsewhere;
 pub use git::own_repositories::remotes;
 pub use git::search::is_named;
+pub use mounts::git_settings::COSTS as COSTS_OF_GIT;
 pub(crate) use mounts::mountinfo::mounts;
 pub use process::confine::confine_main;
 pub use process::control_group::Delegated;

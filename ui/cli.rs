@@ -58,7 +58,14 @@ pub fn main() -> ExitCode {
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            crate::console::err(&format!("yoi: cannot start: {error}"));
+            let hint = match error.kind() {
+                std::io::ErrorKind::StorageFull => {
+                    ": programs of yours hold all that the kernel lets you watch (fs.epoll.max_user_watches); end what the \
+                     commands of pods started, or another program, then try again"
+                }
+                _ => "",
+            };
+            crate::console::err(&format!("yoi: cannot start: {error}{hint}"));
             return Exit::Failed.into();
         }
     };

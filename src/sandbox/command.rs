@@ -12,6 +12,7 @@ use crate::sandbox::access::confinement::{Confinement, Isolation};
 use crate::sandbox::access::places::UserPaths;
 use crate::sandbox::access::view::{CommandView, ViewInputs};
 use crate::sandbox::process::enter;
+use crate::sandbox::process::init::NOT_BUILT;
 use crate::sandbox::process::messages::{
     self, JsonLine as _, Order, Report, Stages, Streams, new_mark,
 };
@@ -38,6 +39,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How long a probe may take, and where it finds its shell.
 const PROBE: Duration = Duration::from_secs(5);
 const PROBE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// How often the world of a command is planned anew that could not be built, because others changed the paths meanwhile.
+const BUILDS: usize = 50;
 const NONE_LEFT: &str = "this machine allows you no more processes or threads: end some of your programs, then \
                          try again";
 const NOT_REPORTED: &str = "the test command did not report its confinement";
@@ -170,6 +173,7 @@ impl Sandbox {
         };
         let keeper = |joined: &Option<Joined>| joined.as_ref().map(|joined| joined.keeper);
         let mut waiting = self.world.next.take(command, keeper(&joined));
+        let mut built = 0;
         loop {
             let had_waited = waiting.is_some();
             let (child, mark) = match waiting.take() {
@@ -188,6 +192,13 @@ impl Sandbox {
                 (Err(SandboxError::KeeperLost(_)), Some(keeper)) if may_retry => {
                     self.world.lost(keeper).await;
                     joined = None;
+                }
+                // A path may be gone that was there when the world was planned. In a group others run already, and what
+                // they changed must not count as it was before.
+                (Err(SandboxError::NotStarted(why)), _)
+                    if command.group.is_alone() && built < BUILDS && why.contains(NOT_BUILT) =>
+                {
+                    built += 1;
                 }
                 // The helper or a stage may have been killed while it waited.
                 (Err(_), _) if may_retry && had_waited => {}

@@ -1,7 +1,7 @@
 //! The file system that a command sees, and how it is mounted.
 
 pub mod build;
-mod git_settings;
+pub mod git_settings;
 pub mod mountinfo;
 pub mod plan;
 mod sockets;

@@ -4,8 +4,8 @@ use crate::files;
 use crate::protocol::family::Confined;
 use crate::protocol::{Credential, LimitKind, LimitMet};
 use crate::sandbox::{
-    Command, CommandView, Ended, Hole, Isolation, Level, LimitHint, Need, Outcome, Sandbox, Trust,
-    UserPaths, ViewInputs, Why, writes_git,
+    COSTS_OF_GIT, Command, CommandView, Ended, Hole, Isolation, Level, LimitHint, Need, Outcome,
+    Sandbox, Trust, UserPaths, ViewInputs, Why, hooks_elsewhere, of_the_system, writes_git,
 };
 use crate::scope::Scope;
 use crate::text::SafeText;
@@ -228,6 +228,7 @@ async fn run(
     let network = if shares { ctx.pod_world.network() } else { None };
     note_apart(&mut output, &command.program, &ctx.jobs.apart(network));
     note_written(&mut output, &ended, ctx);
+    note_git(&mut output, &command.program, &ended, ctx);
     let changes = known_changes(known, ctx).await;
     changes.lines.iter().for_each(|line| append(&mut output, line));
     output.files = changes.files;
@@ -263,6 +264,37 @@ fn note_written(output: &mut Output, ended: &Ended, ctx: &Context) {
             &format!("[{job}, so this command could only read there; BashStop ends it]"),
         );
     }
+}
+
+/// Verbs of git that run hooks or sign.
+const HOOKED: [&str; 9] =
+    ["am", "checkout", "cherry-pick", "commit", "merge", "push", "rebase", "switch", "tag"];
+
+/// Says what git leaves out without a word: signatures, and hooks that a command does not see.
+fn note_git(output: &mut Output, program: &str, ended: &Ended, ctx: &Context) {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.');
+    let words: Vec<&str> = program.split(|c| !is_part(c)).collect();
+    let Some(confinement) = &ended.confinement else { return };
+    if !words.contains(&"git") || !HOOKED.iter().any(|verb| words.contains(verb)) {
+        return;
+    }
+    let cost = confinement.cost.iter().filter(|cost| COSTS_OF_GIT.contains(&cost.as_str()));
+    let mut lines: Vec<String> = cost.map(|cost| format!("[not possible here: {cost}]")).collect();
+    let home = ctx.env.get("HOME").map_or("/", String::as_str);
+    let is_seen = |path: &PathBuf| {
+        ctx.scope.permission(path).is_some()
+            || ctx.outside.iter().any(|granted| path.starts_with(&granted.path))
+            || of_the_system(path)
+    };
+    let places = hooks_elsewhere(&ctx.cwd, home.as_ref());
+    let unseen = places.into_iter().filter(|path| !is_seen(path));
+    lines.extend(unseen.map(|path| {
+        let path = SafeText::quoted(&path.to_string_lossy());
+        format!("[hooks of this repository lead to {path}, outside of the scope, and do not run]")
+    }));
+    lines.dedup();
+    let shown = output.content.clone().unwrap_or_default();
+    lines.iter().filter(|line| !shown.contains(*line)).for_each(|line| append(output, line));
 }
 
 /// The directories that a command in the background is to write.
@@ -431,11 +463,14 @@ const NO_NETWORK: [&str; 11] = [
 ];
 /// Error texts of a change of mode, owner or group, and words of programs that make one.
 const REFUSED: [&str; 2] = ["Operation not permitted", "Invalid argument"];
-const OWNERS_AND_MODES: [&str; 6] = [
+const OWNERS_AND_MODES: [&str; 9] = [
+    "acl_set",
     "changing group",
     "changing ownership",
     "chmod",
     "permissions",
+    "set_acl",
+    "setfacl",
     "temporary file",
     "writable by group",
 ];
@@ -478,13 +513,23 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need], run: 
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
-    if failed && says(&REFUSED) && says(&OWNERS_AND_MODES) {
+    let refuses = |line: &str, texts: &[&str]| texts.iter().any(|text| line.contains(text));
+    let is_refused = |line: &str| refuses(line, &REFUSED) && refuses(line, &OWNERS_AND_MODES);
+    if content.lines().any(is_refused) {
         lines.push(format!(
-            "[commands set no set-user-ID and no set-group-ID bit, as core.sharedRepository of git wants, and give no file \
-             another owner or another group than your first one; {run} with needs does not change that]"
+            "[commands set no set-user-ID and no set-group-ID bit, as core.sharedRepository of git wants, and give no file, \
+             also not in an access control list, another owner or another group than your first one; {run} with needs does not change that]"
         ));
     }
     lines.extend(left_by_git(content));
+    let is_held = |line: &str| refuses(line, &MOVED) && line.contains("Device or resource busy");
+    let keeps_tree = !needs.contains(&Need::Git) && content.lines().any(is_held);
+    lines.extend(keeps_tree.then(|| {
+        format!(
+            "[a repository or working tree is not moved or removed as a whole, because its settings are guarded: {run} \
+             with needs: [\"git\"] and a reason]"
+        )
+    }));
     let keeps_settings = !needs.contains(&Need::Git) && says(&SETTINGS_REFUSED);
     lines.extend(keeps_settings.then(|| {
         format!(
@@ -506,6 +551,8 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need], run: 
 const NOT_REPLACED: &str = "error: unable to unlink old '";
 /// What git says where it cannot change a guarded `config`, also as a step of a command that goes on and ends with 0.
 const SETTINGS_REFUSED: [&str; 2] = ["could not write config file ", "could not lock config file "];
+/// What programs say that move or remove a directory.
+const MOVED: [&str; 4] = ["cannot move", "cannot remove", "failed to delete", "failed to move"];
 /// The most of these files that a line names.
 const FILES: usize = 5;
 
@@ -550,11 +597,21 @@ fn limit_met(ended: &Ended, content: &str, ctx: &Context) -> (Option<String>, Op
 /// How a command ends whose program aborts itself, as many do without a word when they get no memory.
 const ABORTED: [Outcome; 2] = [Outcome::Signalled(6), Outcome::Exited(128 + 6)];
 
+/// Error texts of programs that miss a path.
+const MISSING: [&str; 6] = [
+    ": not found",
+    "Cannot find module",
+    "No such file or directory",
+    "alternate object path",
+    "does not appear to be a git repository",
+    "does not exist",
+];
+
 /// Whether a program reported a missing path outside the scope: in namespaces other paths do not
 /// exist. Judged by the text alone, because the model must not learn whether the path exists
 /// outside.
 fn misses_outside(ctx: &Context, content: &str) -> bool {
-    let lines = content.lines().filter(|line| line.contains("No such file or directory"));
+    let lines = content.lines().filter(|line| MISSING.iter().any(|text| line.contains(text)));
     let words = lines.flat_map(|line| line.split([' ', '\'', '"', '`', ':', ',', '(', ')']));
     let mut paths = words.filter(|word| ["/", "../", "~/"].iter().any(|p| word.starts_with(p)));
     paths.any(|word| {

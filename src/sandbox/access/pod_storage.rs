@@ -257,7 +257,7 @@ impl Drop for LayerLock {
 }
 
 impl Size {
-    /// Snapshot anything was measured.
+    /// Before anything was measured.
     pub const UNKNOWN: Self =
         Self { tmp: Err(Unmeasured::Closed), caches: Err(Unmeasured::Closed) };
 

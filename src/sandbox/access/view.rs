@@ -156,7 +156,7 @@ pub enum Sockets {
     Refused,
     /// Those of the command's own: it sees none of other programs.
     Own,
-    /// Those named in [`CommandView::outside`]. Snapshot Landlock 9 the command can connect to every
+    /// Those named in [`CommandView::outside`]. Before Landlock 9 the command can connect to every
     /// socket that it sees.
     Named,
 }

@@ -24,6 +24,11 @@ impl StartGroup {
             .collect()
     }
 
+    /// Whether no other command starts together with it.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.all.len() <= 1
+    }
+
     /// Marks the command as ready, and waits for all others.
     pub(crate) async fn ready(&self) {
         self.own.cancel();

@@ -1,9 +1,10 @@
 //! The repositories that commands of a Pod made, by what stays the same when they are moved. Everything in them is the
 //! Pod's to change, but for what starts a program.
 
-use crate::files::{canonical, without_parents};
+use crate::files::{canonical, lexical, without_parents};
 use crate::sandbox::access::directory;
 use crate::sandbox::access::pod_storage::PodStorage;
+use crate::sandbox::access::view::GIT;
 use crate::sandbox::git::config_file::{self, Setting};
 use crate::sandbox::git::repository::{HOOKS, common, repository};
 use crate::text::SafeText;
@@ -82,58 +83,172 @@ impl OwnRepositories {
 
 /// The settings, without the name of a remote, a branch or a submodule, that name no program and no other file. git
 /// writes most of them itself (`init`, `clone`, `submodule add`, `remote add`, `branch -u`).
-const HARMLESS: [&str; 51] = [
-    "advice.detachedhead",
+const HARMLESS: [&str; 165] = [
+    "am.threeway",
+    "apply.ignorewhitespace",
+    "apply.whitespace",
+    "blame.date",
+    "branch.autosetupmerge",
+    "branch.autosetuprebase",
     "branch.description",
     "branch.merge",
     "branch.pushremote",
     "branch.rebase",
     "branch.remote",
+    "branch.sort",
+    "checkout.defaultremote",
+    "checkout.guess",
+    "color.branch",
+    "color.diff",
+    "color.status",
     "color.ui",
+    "column.ui",
+    "commit.cleanup",
     "commit.gpgsign",
+    "commit.status",
+    "commit.verbose",
+    "core.abbrev",
     "core.autocrlf",
     "core.bare",
+    "core.bigfilethreshold",
+    "core.checkstat",
     "core.commitgraph",
+    "core.compression",
     "core.eol",
     "core.filemode",
+    "core.fscache",
     "core.ignorecase",
     "core.logallrefupdates",
     "core.longpaths",
+    "core.loosecompression",
+    "core.multipackindex",
     "core.precomposeunicode",
+    "core.preloadindex",
     "core.quotepath",
     "core.repositoryformatversion",
     "core.safecrlf",
     "core.sparsecheckout",
     "core.sparsecheckoutcone",
+    "core.splitindex",
     "core.symlinks",
+    "core.trustctime",
+    "core.untrackedcache",
+    "core.warnambiguousrefs",
+    "core.whitespace",
     "core.worktree",
+    "diff.algorithm",
+    "diff.colormoved",
+    "diff.context",
+    "diff.indentheuristic",
+    "diff.interhunkcontext",
+    "diff.mnemonicprefix",
+    "diff.noprefix",
+    "diff.relative",
+    "diff.renamelimit",
+    "diff.renames",
+    "diff.submodule",
     "extensions.compatobjectformat",
     "extensions.objectformat",
     "extensions.refstorage",
     "extensions.relativeworktrees",
     "extensions.worktreeconfig",
+    "feature.experimental",
+    "feature.manyfiles",
+    "fetch.fsckobjects",
+    "fetch.parallel",
     "fetch.prune",
+    "fetch.prunetags",
+    "fetch.recursesubmodules",
+    "fetch.unpacklimit",
+    "fetch.writecommitgraph",
     "gc.auto",
+    "gc.autodetach",
+    "gc.autopacklimit",
+    "gc.pruneexpire",
+    "gc.reflogexpire",
+    "gc.reflogexpireunreachable",
+    "gc.writecommitgraph",
+    "http.postbuffer",
+    "i18n.commitencoding",
+    "i18n.logoutputencoding",
+    "index.skiphash",
     "index.sparse",
+    "index.threads",
+    "index.version",
     "init.defaultbranch",
     "lfs.repositoryformatversion",
+    "log.abbrevcommit",
+    "log.date",
+    "log.decorate",
+    "log.follow",
     "maintenance.auto",
     "maintenance.strategy",
+    "merge.autostash",
     "merge.conflictstyle",
+    "merge.directoryrenames",
+    "merge.ff",
+    "merge.renamelimit",
+    "merge.renames",
+    "merge.renormalize",
+    "merge.stat",
+    "pack.compression",
+    "pack.depth",
+    "pack.threads",
+    "pack.usebitmaps",
+    "pack.usesparse",
+    "pack.window",
+    "pack.windowmemory",
+    "pack.writereverseindex",
     "pull.ff",
     "pull.rebase",
     "push.autosetupremote",
     "push.default",
+    "push.followtags",
+    "push.recursesubmodules",
+    "push.useforceifincludes",
+    "rebase.autosquash",
+    "rebase.autostash",
+    "rebase.missingcommitscheck",
+    "rebase.rebasemerges",
+    "rebase.stat",
+    "rebase.updaterefs",
+    "receive.autogc",
+    "receive.denycurrentbranch",
+    "receive.denydeletes",
+    "receive.denynonfastforwards",
+    "receive.fsckobjects",
     "remote.fetch",
+    "remote.prune",
+    "remote.prunetags",
     "remote.pushurl",
+    "remote.skipdefaultupdate",
+    "remote.skipfetchall",
     "remote.tagopt",
     "remote.url",
+    "rerere.autoupdate",
     "rerere.enabled",
+    "stash.showincludeuntracked",
+    "stash.showpatch",
+    "stash.showstat",
+    "status.aheadbehind",
+    "status.branch",
+    "status.short",
+    "status.showstash",
+    "status.showuntrackedfiles",
+    "status.submodulesummary",
     "submodule.active",
     "submodule.branch",
+    "submodule.fetchjobs",
+    "submodule.ignore",
+    "submodule.recurse",
     "submodule.url",
+    "tag.sort",
+    "transfer.fsckobjects",
     "user.email",
     "user.name",
+    "user.useconfigonly",
+    "versionsort.suffix",
+    "worktree.guessremote",
 ];
 /// Those of them that are addresses of other repositories.
 const ADDRESSES: [&str; 5] =
@@ -196,7 +311,7 @@ impl Repositories<'_> {
         };
         let is_well = |setting: &Setting| {
             let key = key(setting);
-            HARMLESS.contains(&&*key)
+            is_harmless(&key)
                 && (key != "core.worktree" || self.is_inside(dir, setting))
                 && !(ADDRESSES.contains(&&*key) && starts_program(setting))
                 && !setting.subsection.as_deref().is_some_and(is_option_or_program)
@@ -238,7 +353,7 @@ pub fn only_adds_harmless(before: &[u8], after: &[u8]) -> bool {
         let key = key(setting);
         let of_known = setting.section == "remote" && remotes.contains(&setting.subsection);
         let is_named = setting.subsection.as_deref().is_some_and(is_option_or_program);
-        !HARMLESS.contains(&&*key) || is_named || key == "core.worktree" || of_known
+        !is_harmless(&key) || is_named || key == "core.worktree" || of_known
     };
     before.iter().filter(counts).eq(after.iter().filter(counts))
 }
@@ -246,6 +361,30 @@ pub fn only_adds_harmless(before: &[u8], after: &[u8]) -> bool {
 /// Whether an address names a transport that is a program, or an option.
 fn starts_program(setting: &Setting) -> bool {
     setting.value.as_deref().is_some_and(is_option_or_program)
+}
+
+/// Where the hooks of the repository around a directory lead, besides into itself: the directory that its `core.hooksPath`
+/// names, and the ends of links among its hooks. These places are not looked at.
+pub fn hooks_elsewhere(dir: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut around = dir.ancestors().map(|dir| (dir, dir.join(GIT)));
+    let Some((tree, git)) = around.find(|(_, git)| !directory::is_missing(git)) else {
+        return Vec::new();
+    };
+    let Some(own) = repository(&git) else { return Vec::new() };
+    let main = common(&own).unwrap_or(own);
+    let at = |base: &Path, path: &Path| match path.strip_prefix("~") {
+        Ok(rest) => lexical(&home.join(rest)),
+        Err(_) => lexical(&base.join(path)),
+    };
+    let mut settings = settings(&main.join("config")).unwrap_or_default().into_iter().rev();
+    let named = settings.find(|s| s.section == "core" && s.name == "hookspath");
+    if let Some(path) = named.and_then(|setting| setting.value) {
+        return vec![at(tree, &config_file::path(&path))];
+    }
+    let hooks = main.join(HOOKS);
+    let names = directory::entries(&hooks).into_iter().flatten().flatten();
+    let links = names.filter_map(|entry| fs::read_link(hooks.join(entry.file_name())).ok());
+    links.map(|link| at(&hooks, &link)).collect()
 }
 
 /// Whether git would take an address, or the name of a remote, for an option or for a transport that is a program.
@@ -256,6 +395,11 @@ fn is_option_or_program(name: &str) -> bool {
 /// Whether a path is a file without another name, by which another Pod could change it later.
 fn has_one_name(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.nlink() == 1)
+}
+
+/// Whether a setting names no program and no other file; advice is only text.
+fn is_harmless(key: &str) -> bool {
+    HARMLESS.contains(&key) || key.starts_with("advice.")
 }
 
 fn key(setting: &Setting) -> String {

@@ -243,7 +243,7 @@ fn opened(path: &Path, closed: &mut Vec<directory::Closed>) -> Result<(OwnedFd, 
 }
 
 fn listed(dir: &OwnedFd, again: bool) -> Directory {
-    // Snapshot the list: a change while it is read changes the stamp.
+    // Before the list: a change while it is read changes the stamp.
     let stamp = fstat(dir).ok().map(|stat| Stamp::of(&stat));
     let mut found = Directory { stamp, ..Directory::default() };
     let Ok(entries) = Dir::read_from(dir) else { return Directory::default() };

@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 const SHOWN: &[&str] = &[
     "advice",
     "alias",
+    "am",
     "apply",
     "blame",
     "branch",
     "checkout",
+    "clean",
+    "clone",
     "color",
     "column",
     "commit",
@@ -22,7 +25,9 @@ const SHOWN: &[&str] = &[
     "fetch",
     "filter",
     "format",
+    "gc",
     "grep",
+    "help",
     "i18n",
     "include",
     "includeif",
@@ -30,7 +35,10 @@ const SHOWN: &[&str] = &[
     "init",
     "interactive",
     "log",
+    "mailmap",
     "merge",
+    "notes",
+    "pack",
     "pager",
     "protocol",
     "pull",
@@ -42,6 +50,7 @@ const SHOWN: &[&str] = &[
     "status",
     "submodule",
     "tag",
+    "trailer",
     "url",
     "user",
     "versionsort",
@@ -50,12 +59,24 @@ const SHOWN: &[&str] = &[
 /// Settings of these sections that are omitted: programs of the person, and keys that a command
 /// does not have.
 const LEFT_OUT: &[&str] =
-    &["askpass", "fsmonitor", "gitproxy", "gpgsign", HOOKS, "sshcommand", "templatedir"];
+    &["askpass", "fsmonitor", "gitproxy", SIGNS, HOOKS, "sshcommand", "templatedir"];
+/// The setting by which git signs each commit or tag.
+const SIGNS: &str = "gpgsign";
 /// The setting with the directory of hooks for every repository.
 const HOOKS: &str = "hookspath";
 /// Settings with the path of a file that git reads.
-const FILES: [(&str, &str); 3] =
-    [("commit", "template"), ("core", "attributesfile"), ("core", "excludesfile")];
+const FILES: [(&str, &str); 5] = [
+    ("blame", "ignorerevsfile"),
+    ("commit", "template"),
+    ("core", "attributesfile"),
+    ("core", "excludesfile"),
+    ("mailmap", "file"),
+];
+
+const NO_HOOKS: &str = "the hooks that core.hooksPath of your settings of git names do not run";
+const NO_SIGNATURES: &str = "commits and tags are not signed, as your settings of git want, because commands have none of your keys";
+/// What git leaves out without a word in a command.
+pub const COSTS: [&str; 2] = [NO_HOOKS, NO_SIGNATURES];
 
 /// The settings of a file that a command sees.
 pub struct Shown {
@@ -64,8 +85,8 @@ pub struct Shown {
     pub included: Vec<PathBuf>,
     /// The other files that git reads because of it. A path that is relative to a repository is none.
     pub named: Vec<PathBuf>,
-    /// Whether it names hooks, which commands do not get.
-    pub has_hooks: bool,
+    /// What git leaves out without a word, because these settings are not shown.
+    pub cost: Vec<&'static str>,
 }
 
 /// A configuration file with only the allowed settings.
@@ -73,6 +94,8 @@ pub fn shown(file: &Path, home: &Path, text: &str) -> Shown {
     let mut settings = config_file::parse(text);
     settings.iter_mut().for_each(explain);
     let has_hooks = settings.iter().any(|s| s.section == "core" && s.name == HOOKS);
+    let signs = settings.iter().any(|s| s.name == SIGNS && is_on(s));
+    let cost = [(has_hooks, NO_HOOKS), (signs, NO_SIGNATURES)];
     settings.retain(is_shown);
     let paths = settings
         .iter()
@@ -85,8 +108,15 @@ pub fn shown(file: &Path, home: &Path, text: &str) -> Shown {
         text: config_file::text_of(&settings),
         included: included.collect(),
         named: named.map(|value| place(file, home, value)).collect(),
-        has_hooks,
+        cost: cost.into_iter().filter(|(is_lost, _)| *is_lost).map(|(_, cost)| cost).collect(),
     }
+}
+
+/// Whether git reads the value of a setting as true.
+fn is_on(setting: &Setting) -> bool {
+    let is_true =
+        |value: &str| ["true", "yes", "on", "1"].iter().any(|on| value.eq_ignore_ascii_case(on));
+    setting.value.as_deref().is_none_or(is_true)
 }
 
 /// Replaces an alias that starts another program than git, whose line can contain a password in any form, by one that
@@ -141,7 +171,7 @@ mod tests {
                     [url \"https://mirror/\"]\n\tinsteadOf = https://slow/\n\
                     [commit]\n\tgpgSign = true\n\ttemplate = a \\\n  b\n\
                     [includeIf \"gitdir:~/work/\"]\n\tpath = ~/work.conf\n[include]\n path=more\n";
-        let Shown { text: kept, included, named, has_hooks } =
+        let Shown { text: kept, included, named, cost } =
             shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
         let expected = "[user]\n\tname = \"A\"\n\temail = \"a@b\"\n[core]\n\teditor = \"vi\"\n\
                         [url \"https://mirror/\"]\n\tinsteadof = \"https://slow/\"\n\
@@ -150,7 +180,8 @@ mod tests {
                         [include]\n\tpath = \"more\"\n";
         assert_eq!(kept, expected);
         assert_eq!(included, [PathBuf::from("/h/work.conf"), PathBuf::from("/h/more")]);
-        assert!(named.is_empty() && has_hooks, "a template beside the repository is not known");
+        assert!(named.is_empty(), "a template beside the repository is not known");
+        assert_eq!(cost, COSTS);
     }
 
     #[test]

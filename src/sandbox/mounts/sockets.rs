@@ -1,5 +1,5 @@
 //! The sockets of other programs at paths that a command would see. They are hidden, so that the command can use sockets of
-//! its own. Snapshot Landlock 9 nothing else keeps it from them.
+//! its own. Before Landlock 9 nothing else keeps it from them.
 
 use crate::files::canonical;
 use crate::protocol::OutsideAccess;

@@ -25,7 +25,6 @@ const OWN_TMP: &str = "/own-tmp";
 const VAR_TMP: &str = "/var/tmp";
 /// Where old programs look the mounts up.
 const MOUNTS: &str = "/etc/mtab";
-const NO_HOOKS: &str = "the hooks that core.hooksPath of your settings of git names do not run";
 /// The files of git's settings below the home directory, and the most files that they include.
 const GIT: [&str; 2] = [".gitconfig", ".config/git/config"];
 const INCLUDED: usize = 20;
@@ -485,7 +484,7 @@ impl World {
             let is_persons = GIT.iter().any(|own| file == home.join(own));
             let named = shown.named.iter().filter(|_| is_persons);
             named.for_each(|path| self.show_named(path, view, secrets));
-            self.cost.extend(shown.has_hooks.then(|| NO_HOOKS.into()));
+            self.cost.extend(shown.cost.into_iter().map(str::to_owned));
             open.extend(shown.included);
         }
     }

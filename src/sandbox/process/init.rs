@@ -19,6 +19,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// How the reason begins for a world that could not be built. The next one is planned with the paths that exist then.
+pub const NOT_BUILT: &str = "the world of the command could not be built";
 /// The most names of lost files in a report.
 const LOST: usize = 20;
 /// The main function of this process. Reads the order from standard input and writes the report to
@@ -104,7 +106,7 @@ fn begin() -> Result<(Reaper, Vec<InMemory>, Option<Home>), String> {
         reaper::read_order().ok_or("the order is not readable")?;
     world.hold_scripts(&inner.view.scripts)?;
     let Missing { open, cost } = build::build(&world, inner.view.limits.pid_max())
-        .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
+        .map_err(|reason| format!("{NOT_BUILT}: {reason}"))?;
     inner.open.extend(open);
     inner.cost.extend(cost);
     capabilities::drop_all().map_err(|error| format!("dropping capabilities: {error}"))?;

@@ -377,3 +377,51 @@ async fn a_checkout_that_leaves_a_guarded_file_says_so_although_git_ends_with_0(
     assert!(content.contains("[git left .mcp.json as it was, because it is guarded."), "{content}");
     assert_eq!(fs::read_to_string(ws.join(".mcp.json")).unwrap(), "main");
 }
+
+#[tokio::test]
+async fn a_commit_says_which_hooks_did_not_run_and_that_it_is_not_signed() {
+    let mut cell = Cell::new();
+    if no_world_to_test() {
+        return;
+    }
+    let (ws, home) = (cell.path("ws"), cell.path("home"));
+    git(&ws, &["init", "-q"]);
+    let commit = "git -c user.name=a -c user.email=a@b commit --allow-empty -m x";
+    let said = cell.bench.bash(commit).await.content.unwrap();
+    assert!(!said.contains("not run") && !said.contains("not signed"), "{said}");
+    let hook = cell.bench.path("outside/pre-commit");
+    fs::write(&hook, "#!/bin/sh\nexit 1\n").unwrap();
+    std::os::unix::fs::symlink(&hook, ws.join(".git/hooks/pre-commit")).unwrap();
+    let led =
+        format!("[hooks of this repository lead to \"{}\", outside of the scope,", hook.display());
+    let said = cell.bench.bash(commit).await.content.unwrap();
+    assert!(said.contains(&led), "{said}");
+    git(&ws, &["config", "core.hooksPath", "../outside"]);
+    let said = cell.bench.bash(commit).await.content.unwrap();
+    assert!(said.contains("/outside\", outside of the scope, and do not run]"), "{said}");
+    git(&ws, &["config", "core.hooksPath", "hooks"]);
+    if !cell.has_world() {
+        return;
+    }
+    let settings = "[core]\nhooksPath = ~/hooks\n[commit]\ngpgSign = true\n";
+    fs::write(home.join(".gitconfig"), settings).unwrap();
+    let said = cell.bench.bash(commit).await.content.unwrap();
+    for part in ["core.hooksPath of your settings of git names do not run", "are not signed"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!said.contains("lead to"), "{said}");
+    let said = cell.bench.bash("git log --oneline").await.content.unwrap();
+    assert!(!said.contains("not signed"), "{said}");
+}
+
+#[tokio::test]
+async fn what_a_program_may_not_do_is_explained_though_the_command_ends_with_0() {
+    let mut cell = Cell::new();
+    let said = cell.bench.bash("echo 'setfacl: f: Invalid argument'").await.content.unwrap();
+    assert!(said.contains("also not in an access control list"), "{said}");
+    let busy = "echo \"fatal: failed to delete 'w': Device or resource busy\"";
+    let said = cell.bench.bash(busy).await.content.unwrap();
+    assert!(said.contains("with needs: [\"git\"]"), "{said}");
+    let said = cell.bench.bash("echo \"Cannot find module '/x/y.js'\"; false").await;
+    assert!(said.content.unwrap().contains("confined to its scope"), "a path outside");
+}

@@ -266,3 +266,44 @@ async fn settings_of_git_are_shown_without_passwords_and_their_helpers() {
     assert!(!did.text.contains("token") && !did.text.contains("helper"), "{}", did.text);
     assert_eq!(fs::read_to_string(cell.path("home/.gitconfig")).unwrap(), settings);
 }
+
+#[test]
+fn a_command_starts_while_a_person_makes_and_removes_repositories() {
+    let cell = Cell::new();
+    let ws = cell.path("ws");
+    let has_ended = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // What a command put back while it ran may be in the way.
+            while !has_ended.load(std::sync::atomic::Ordering::Relaxed) {
+                let name = ws.join("new");
+                let git =
+                    std::process::Command::new("git").args(["init", "-q"]).arg(&name).output();
+                let _ = (git, fs::remove_dir_all(name));
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for _ in 0..20 {
+            let did = runtime.block_on(cell.try_run("true"));
+            if did.is_err() {
+                has_ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            did.unwrap();
+        }
+        has_ended.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[tokio::test]
+async fn a_command_leaves_most_watches_of_files_to_other_programs() {
+    let cell = Cell::new();
+    // Root has no user namespace of its own.
+    if no_world_to_test() || !cell.has_world() || fs::metadata("/proc/self").unwrap().uid() == 0 {
+        return;
+    }
+    let open = "import ctypes\nc = ctypes.CDLL(None)\nn = 0\nwhile c.inotify_init() >= 0: n += 1\nprint(n)";
+    let did = cell.python(open).await;
+    let all = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap();
+    let (own, all): (u32, u32) = (did.well().trim().parse().unwrap(), all.trim().parse().unwrap());
+    assert!(own <= all / 4, "{own} of {all}");
+}
