@@ -148,11 +148,15 @@ pub const PASSING: [&str; 5] =
     ["temporar", "overload", "again later", "retry your request", "busy"];
 
 /// What servers say of a call that their model wrote wrongly.
-const BAD_SAMPLE: [&str; 10] = [
+const BAD_SAMPLE: [&str; 13] = [
     "tool_use_failed",
     "failed to call a function",
     "failed to generate tool call",
     "failed to parse tool call",
+    // llama.cpp, Ollama, vLLM.
+    "failed to parse input at pos",
+    "error parsing tool call",
+    "extracting tool call from",
     // Google.
     "(malformed_function_call)",
     "(malformed_response)",
@@ -486,6 +490,7 @@ mod tests {
             // A sample of the model that its server could not read.
             (Some(400), "tool_use_failed", "Failed to call a function. Please adjust", Passes),
             (None, "tool_use_failed invalid_request_error", "", Passes),
+            (Some(500), "server_error", "Failed to parse input at pos 42: <tool_call>", Passes),
         ] {
             assert_eq!(
                 meaning(status, codes, words, false),

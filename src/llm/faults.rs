@@ -321,6 +321,9 @@ async fn an_answer_without_a_reason_for_its_end_is_marked_and_then_completed() {
         let marks = |delta: &&Delta| matches!(delta, Delta::Unended(why) if why.retryable());
         assert_eq!(deltas.iter().filter(marks).count(), 1, "{wire:?}: {deltas:?}");
     }
+    let text_at_once = events(Wire::Responses).remove(2);
+    let received = hear(Wire::Responses, Reply::bytes(text_at_once.as_bytes()), PATIENT).await;
+    assert_eq!(received.last(), Some(&Ok(Delta::End(Stop::Unnamed))), "{received:?}");
 }
 
 #[tokio::test]

@@ -271,10 +271,7 @@ impl Run {
             Some(pause) => left.is_none_or(|left| pause < left).then_some(pause),
             None => self.setup.retries.wait(failures.count, left, failure, random()),
         };
-        // The same model may write the same call wrongly each time.
-        let is_sample = matches!(failure, Failure::Provider { provider_text, .. }
-            if cause::is_bad_sample(&provider_text.to_lowercase()));
-        let is_given_up = is_given_up || is_sample && failures.count > MAX_SAMPLES;
+        let is_given_up = is_given_up || is_sample(failure) && failures.count > MAX_SAMPLES;
         let Some(wait) = wait.filter(|_| !is_given_up) else {
             return Err(self.given_up(failure, now - first));
         };
@@ -304,7 +301,10 @@ impl Run {
         let Stopped::Failed(mut refusal) = provider_error(failure) else {
             return provider_error(failure);
         };
-        if failure.retryable() {
+        if is_sample(failure) {
+            let way_on = "; the model may do the same each time: :model takes another one";
+            refusal.message.push_str(way_on);
+        } else if failure.retryable() {
             let minutes = self.setup.retries.budget.as_secs() / 60;
             let after = if after.as_secs() == 0 {
                 "at once".into()
@@ -841,6 +841,15 @@ fn done(item: &Item) -> Option<Event> {
         }),
         Item::ToolResult { .. } | Item::Unknown(_) => None,
     }
+}
+
+/// Whether a server could not read a call that its model wrote. The same model may write it so each time.
+fn is_sample(failure: &Failure) -> bool {
+    let (Failure::Provider { provider_text, .. } | Failure::Status { provider_text, .. }) = failure
+    else {
+        return false;
+    };
+    cause::is_bad_sample(&provider_text.to_lowercase())
 }
 
 /// Resolves then; never without a time.

@@ -16,6 +16,14 @@ const STOP: &str = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"st
 async fn run(
     answer: impl Fn(&Value) -> String + Clone + Send + Sync + 'static,
 ) -> (Vec<Fact>, usize) {
+    run_of("m", answer).await
+}
+
+/// The same of a model of this name.
+async fn run_of(
+    model: &str,
+    answer: impl Fn(&Value) -> String + Clone + Send + Sync + 'static,
+) -> (Vec<Fact>, usize) {
     let requests = Arc::new(Mutex::new(0));
     let shared = requests.clone();
     let answers = post(move |body: String| {
@@ -25,7 +33,7 @@ async fn run(
     });
     let url = serve(Router::new().route("/v1/chat/completions", answers)).await;
     let settings = format!(
-        "model = 'fake/m'\n[provider.fake]\nwire = 'chat'\nbase_url = '{url}'\nkey_env = []\n"
+        "model = 'fake/{model}'\n[provider.fake]\nwire = 'chat'\nbase_url = '{url}'\nkey_env = []\n"
     );
     let mut bench = Bench::with_settings(&settings).await;
     let new = Method::New(NewPod { cwd: bench.root.join("w"), ..NewPod::default() });
@@ -141,4 +149,13 @@ async fn a_second_reply_with_a_reason_shows_that_the_first_one_was_cut() {
     .await;
     assert_eq!((requests, texts(&facts)), (3, vec!["One ".to_owned(), "two.".to_owned()]));
     assert_eq!(ends(&facts, "unnamed"), 0, "{facts:?}");
+}
+
+#[tokio::test]
+async fn a_model_may_have_a_name_of_thousands_of_characters() {
+    let name = "x".repeat(5_000);
+    let asked = name.clone();
+    let (facts, requests) =
+        run_of(&name, move |body| words(&(body["model"] == asked).to_string()) + STOP).await;
+    assert_eq!((requests, texts(&facts)), (1, vec!["true".to_owned()]));
 }

@@ -6,7 +6,7 @@ use crate::llm::http::{MAX_SHOWN, Who, error_text};
 use crate::llm::sse::{self, Event};
 use crate::llm::wire::{Decode, Fault, Progress};
 use crate::llm::{Delta, Failure, Stop, json};
-use crate::protocol::{MAX_LINE, MAX_VALUES};
+use crate::protocol::{Item, MAX_LINE, MAX_VALUES};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
@@ -272,14 +272,18 @@ impl Answer {
             return;
         }
         let begins_call = |delta: &Delta| matches!(delta, Delta::ToolCallStart { .. });
-        let is_text = |delta: &Delta| matches!(delta, Delta::Text(text) | Delta::Thinking(text) if !text.trim().is_empty());
+        let is_content = |delta: &Delta| match delta {
+            Delta::Text(text) | Delta::Thinking(text) => !text.trim().is_empty(),
+            Delta::Block { item, .. } => matches!(item, Item::Message { .. }),
+            _ => false,
+        };
         let is_known = !matches!(&out[..], [Delta::Unknown(_)]);
         self.has_event |= result.is_ok() && is_known;
         self.has_foreign_event |= !is_known
             && !["ping", "alive", "heartbeat"].iter().any(|word| event.data.contains(word));
         self.ends_damaged = matches!(result, Err(Fault::Garbled(_)));
         self.has_call |= out.iter().any(begins_call);
-        self.has_content |= self.has_call || out.iter().any(is_text);
+        self.has_content |= self.has_call || out.iter().any(is_content);
         self.ready.extend(out.into_iter().map(Ok));
         match result {
             Ok(()) => {}
