@@ -36,7 +36,7 @@ pub use command::server::{Served, Server, ending as serving_end};
 pub use command::start_group::StartGroup;
 pub use command::{Command, Ended, Outcome, Sandbox, SandboxError, WITHOUT_PAUSE};
 pub use git::linked_tree::repository_of;
-pub use git::own_repositories::hooks_elsewhere;
+pub use git::own_repositories::hooks_out_of_sight;
 pub use git::own_repositories::remotes;
 pub use git::search::is_named;
 pub use mounts::git_settings::COSTS as COSTS_OF_GIT;

@@ -11,12 +11,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-/// Directories in each other that are opened up.
+/// Directories in each other that are opened up, or emptied in their place.
 const DEPTH: usize = 500;
 /// What the owner of a directory needs in order to remove what lies in it.
 const OWNER: u32 = 0o700;
 /// How the name of a directory begins that was moved to the top.
 const MOVED: &str = ".removed-";
+/// The most directories that are moved, while another program makes more of them.
+const MOST: u64 = 4_000_000;
 
 /// Removes a directory of this user; one that is not there is removed. Commands may have left directories in it that even
 /// their owner cannot enter, which get another mode first, and any number of directories in each other: each is moved to
@@ -28,46 +30,75 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
         Err(Errno::NOTDIR) => return fs::remove_file(path),
         Err(error) => return Err(error.into()),
     };
+    empty(&top, DEPTH)?;
+    fs::remove_dir(path)
+}
+
+/// Removes the entries of a directory. What others create there meanwhile may be left.
+fn empty(top: &OwnedFd, depth: usize) -> rustix::io::Result<()> {
     let mut moved = 0;
     loop {
-        let mut is_empty = true;
-        for entry in Dir::read_from(&top)? {
+        let before = moved;
+        for entry in Dir::read_from(top)? {
             let entry = entry?;
             if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                is_empty = false;
-                remove_entry(&top, entry.file_name(), &mut moved)?;
+                remove_entry(top, entry.file_name(), &mut moved, depth)?;
             }
         }
-        if is_empty {
-            return fs::remove_dir(path);
+        if moved == before || moved > MOST {
+            return Ok(());
         }
     }
 }
 
 /// Removes an entry of the top directory, after moving the directories in it there.
-fn remove_entry(top: &OwnedFd, name: &CStr, moved: &mut u64) -> rustix::io::Result<()> {
+fn remove_entry(
+    top: &OwnedFd,
+    name: &CStr,
+    moved: &mut u64,
+    depth: usize,
+) -> rustix::io::Result<()> {
     if unlinked(top, name)? {
         return Ok(());
     }
-    let dir = opened(top, name)?;
+    let dir = match opened(top, name) {
+        Err(Errno::NOENT) => return Ok(()),
+        dir => dir?,
+    };
     for entry in Dir::read_from(&dir)? {
         let entry = entry?;
         let inner = entry.file_name();
-        if matches!(inner.to_bytes(), b"." | b"..") || unlinked(&dir, inner)? {
+        if matches!(inner.to_bytes(), b"." | b"..")
+            || unlinked(&dir, inner)?
+            || unlinkat(&dir, inner, AtFlags::REMOVEDIR).is_ok()
+        {
             continue;
         }
         // A directory that its owner cannot write cannot be moved.
-        opened(&dir, inner)?;
+        let opened = match opened(&dir, inner) {
+            Err(Errno::NOENT) => continue,
+            opened => opened?,
+        };
         loop {
             let place = format!("{MOVED}{moved}");
             *moved += 1;
             match renameat_with(&dir, inner, top, place, RenameFlags::NOREPLACE) {
                 Err(Errno::EXIST) => {}
+                Err(Errno::NOENT) => break,
+                // This file system moves no directory so, or this one not to another directory.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::XDEV) if depth > 0 => {
+                    empty(&opened, depth - 1)?;
+                    unlinkat(&dir, inner, AtFlags::REMOVEDIR)?;
+                    break;
+                }
                 done => break done?,
             }
         }
     }
-    unlinkat(top, name, AtFlags::REMOVEDIR)
+    match unlinkat(top, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Removes what is no directory; whether it is gone.

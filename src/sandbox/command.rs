@@ -41,6 +41,8 @@ const PROBE: Duration = Duration::from_secs(5);
 const PROBE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// How often the world of a command is planned anew that could not be built, because others changed the paths meanwhile.
 const BUILDS: usize = 50;
+/// What the reason says then.
+const CHANGED: [&str; 4] = ["No such file", "Not a directory", "Stale file handle", "meanwhile"];
 const NONE_LEFT: &str = "this machine allows you no more processes or threads: end some of your programs, then \
                          try again";
 const NOT_REPORTED: &str = "the test command did not report its confinement";
@@ -131,6 +133,11 @@ pub enum SandboxError {
     HelperLost { ended: Vec<String>, stuck: Vec<String> },
 }
 
+/// Whether a world could not be built because others changed its paths meanwhile.
+fn is_of_a_change(why: &str) -> bool {
+    why.contains(NOT_BUILT) && CHANGED.iter().any(|words| why.contains(words))
+}
+
 fn named(ended: &[String], stuck: &[String]) -> String {
     let list = |what: &str, names: &[String]| match names {
         [] => String::new(),
@@ -196,7 +203,7 @@ impl Sandbox {
                 // A path may be gone that was there when the world was planned. In a group others run already, and what
                 // they changed must not count as it was before.
                 (Err(SandboxError::NotStarted(why)), _)
-                    if command.group.is_alone() && built < BUILDS && why.contains(NOT_BUILT) =>
+                    if command.group.is_alone() && built < BUILDS && is_of_a_change(why) =>
                 {
                     built += 1;
                 }

@@ -5,7 +5,7 @@ use crate::protocol::family::Confined;
 use crate::protocol::{Credential, LimitKind, LimitMet};
 use crate::sandbox::{
     COSTS_OF_GIT, Command, CommandView, Ended, Hole, Isolation, Level, LimitHint, Need, Outcome,
-    Sandbox, Trust, UserPaths, ViewInputs, Why, hooks_elsewhere, of_the_system, writes_git,
+    Sandbox, Trust, UserPaths, ViewInputs, Why, hooks_out_of_sight, of_the_system, writes_git,
 };
 use crate::scope::Scope;
 use crate::text::SafeText;
@@ -281,14 +281,13 @@ fn note_git(output: &mut Output, program: &str, ended: &Ended, ctx: &Context) {
     let cost = confinement.cost.iter().filter(|cost| COSTS_OF_GIT.contains(&cost.as_str()));
     let mut lines: Vec<String> = cost.map(|cost| format!("[not possible here: {cost}]")).collect();
     let home = ctx.env.get("HOME").map_or("/", String::as_str);
-    let is_seen = |path: &PathBuf| {
+    let is_seen = |path: &Path| {
         ctx.scope.permission(path).is_some()
             || ctx.outside.iter().any(|granted| path.starts_with(&granted.path))
             || of_the_system(path)
     };
-    let places = hooks_elsewhere(&ctx.cwd, home.as_ref());
-    let unseen = places.into_iter().filter(|path| !is_seen(path));
-    lines.extend(unseen.map(|path| {
+    let unseen = hooks_out_of_sight(&ctx.cwd, home.as_ref(), &is_seen);
+    lines.extend(unseen.into_iter().map(|path| {
         let path = SafeText::quoted(&path.to_string_lossy());
         format!("[hooks of this repository lead to {path}, outside of the scope, and do not run]")
     }));

@@ -106,13 +106,14 @@ fn is_gits_orders(path: &Path) -> bool {
     path.ends_with(GIT) || path.ancestors().skip(1).any(is_gits)
 }
 
-/// Whether git would take a directory for a repository, also with this new file in it.
+/// Whether a directory is a repository, or the main one of a worktree, also with this new file in it.
 fn is_repository(dir: &Path, new: Option<&Path>) -> bool {
+    let new = new.and_then(|new| new.strip_prefix(dir).ok()?.iter().next());
     let has = |name: &str| {
-        let part = dir.join(name);
-        new.is_some_and(|new| new.starts_with(&part)) || part.symlink_metadata().is_ok()
+        new.is_some_and(|new| new.eq_ignore_ascii_case(name))
+            || dir.join(name).symlink_metadata().is_ok()
     };
-    has(HEAD) && (has("objects") || has("commondir"))
+    has("objects") && has("refs") || has(HEAD) && has("commondir")
 }
 
 /// Whether a path in a repository's directory is a guarded one of it, or of a repository in it.

@@ -277,7 +277,8 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
     bench.file(".git/config", "[core] hooksPath = tools/hooks ; old");
     bench.file("inner/.git/config", "[core] hooksPath = ../shared");
     bench.file("bare/HEAD", "ref: refs/heads/main");
-    fs::create_dir(bench.path("ws/bare/objects")).unwrap();
+    bench.file("bare/objects/x", "");
+    bench.file("bare/refs/x", "");
     symlink("../.git/hooks", bench.path("ws/sub/link")).unwrap();
     let guarded = [
         ".git/config",
@@ -297,14 +298,16 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
         "tools/hooks/pre-commit",
         "shared/pre-commit",
         // What would make a repository of a directory.
-        "parts/HEAD",
+        "parts/refs/x",
         "led/HEAD",
-        "begun/objects/x",
         "begun/commondir",
+        "main/config",
     ];
     bench.file("parts/objects/x", "");
     bench.file("parts/config", "[core] fsmonitor = touch ran");
-    bench.file("led/commondir", "../bare");
+    bench.file("main/objects/x", "");
+    bench.file("main/refs/x", "");
+    bench.file("led/commondir", "../main");
     bench.file("begun/HEAD", "ref: refs/heads/main");
     for name in guarded {
         let path = format!("ws/{name}");

@@ -81,13 +81,9 @@ impl Pod {
         if let Err(refusal) = self.must_not_run() {
             return reply(answer, Err(refusal));
         }
-        if self.info.borrow().goes_on_by == Some(GoesOnBy::Message) {
-            let text =
-                format!("pod `{}` has no run to go on with: send it a message", self.row.name);
-            return reply(answer, Err(Refusal::new(ErrorCode::NotPaused, text)));
-        }
-        // A run that failed is tried again: its input is in the log.
-        if !matches!(self.info.borrow().state, State::Paused | State::Failed) {
+        // A run that failed is tried again, if its input is in the log.
+        if !matches!(self.info.borrow().state, State::Paused | State::Failed) || self.lacks_input()
+        {
             let waiting = self.mailbox().await.unwrap_or_default();
             if waiting.iter().any(|row| row.kind == MailboxKind::Agent) {
                 // A person wants those read that wake no Pod, too.
@@ -98,14 +94,29 @@ impl Pod {
                 self.take_next().await;
                 return reply(answer, Ok(Event::done()));
             }
-            return reply(answer, Err(Refusal::not_paused()));
+            return reply(answer, Err(self.nothing_to_try()));
         }
         self.go_on(None, answer).await;
+    }
+
+    /// Whether its run failed and its message was taken back.
+    fn lacks_input(&self) -> bool {
+        let info = self.info.borrow();
+        info.state == State::Failed && info.goes_on_by == Some(GoesOnBy::Message)
+    }
+
+    fn nothing_to_try(&self) -> Refusal {
+        if !self.lacks_input() {
+            return Refusal::not_paused();
+        }
+        let text = format!("pod `{}` has no run to go on with: send it a message", self.row.name);
+        Refusal::new(ErrorCode::NotPaused, text)
     }
 
     /// Goes on with the run that stopped, without this result of a tool.
     async fn leave_out(&mut self, result: &str, answer: Answer) {
         match self.find_result(result).await {
+            Ok(_) if self.lacks_input() => reply(answer, Err(self.nothing_to_try())),
             Ok(entry) => self.go_on(Some(entry), answer).await,
             Err(refusal) => reply(answer, Err(refusal)),
         }

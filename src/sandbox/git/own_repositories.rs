@@ -81,9 +81,10 @@ impl OwnRepositories {
     }
 }
 
-/// The settings, without the name of a remote, a branch or a submodule, that name no program and no other file. git
+/// The settings, without the name of a remote, a branch or a submodule, that name no program and no other file, and do not
+/// change what a later command of a person deletes, sends or checks. git
 /// writes most of them itself (`init`, `clone`, `submodule add`, `remote add`, `branch -u`).
-const HARMLESS: [&str; 165] = [
+const HARMLESS: [&str; 147] = [
     "am.threeway",
     "apply.ignorewhitespace",
     "apply.whitespace",
@@ -96,7 +97,6 @@ const HARMLESS: [&str; 165] = [
     "branch.rebase",
     "branch.remote",
     "branch.sort",
-    "checkout.defaultremote",
     "checkout.guess",
     "color.branch",
     "color.diff",
@@ -111,7 +111,6 @@ const HARMLESS: [&str; 165] = [
     "core.autocrlf",
     "core.bare",
     "core.bigfilethreshold",
-    "core.checkstat",
     "core.commitgraph",
     "core.compression",
     "core.eol",
@@ -131,7 +130,6 @@ const HARMLESS: [&str; 165] = [
     "core.sparsecheckoutcone",
     "core.splitindex",
     "core.symlinks",
-    "core.trustctime",
     "core.untrackedcache",
     "core.warnambiguousrefs",
     "core.whitespace",
@@ -154,19 +152,14 @@ const HARMLESS: [&str; 165] = [
     "extensions.worktreeconfig",
     "feature.experimental",
     "feature.manyfiles",
-    "fetch.fsckobjects",
     "fetch.parallel",
     "fetch.prune",
-    "fetch.prunetags",
     "fetch.recursesubmodules",
     "fetch.unpacklimit",
     "fetch.writecommitgraph",
     "gc.auto",
     "gc.autodetach",
     "gc.autopacklimit",
-    "gc.pruneexpire",
-    "gc.reflogexpire",
-    "gc.reflogexpireunreachable",
     "gc.writecommitgraph",
     "http.postbuffer",
     "i18n.commitencoding",
@@ -203,29 +196,20 @@ const HARMLESS: [&str; 165] = [
     "pull.rebase",
     "push.autosetupremote",
     "push.default",
-    "push.followtags",
-    "push.recursesubmodules",
     "push.useforceifincludes",
     "rebase.autosquash",
     "rebase.autostash",
     "rebase.missingcommitscheck",
     "rebase.rebasemerges",
     "rebase.stat",
-    "rebase.updaterefs",
     "receive.autogc",
-    "receive.denycurrentbranch",
-    "receive.denydeletes",
-    "receive.denynonfastforwards",
-    "receive.fsckobjects",
     "remote.fetch",
     "remote.prune",
-    "remote.prunetags",
     "remote.pushurl",
     "remote.skipdefaultupdate",
     "remote.skipfetchall",
     "remote.tagopt",
     "remote.url",
-    "rerere.autoupdate",
     "rerere.enabled",
     "stash.showincludeuntracked",
     "stash.showpatch",
@@ -243,7 +227,6 @@ const HARMLESS: [&str; 165] = [
     "submodule.recurse",
     "submodule.url",
     "tag.sort",
-    "transfer.fsckobjects",
     "user.email",
     "user.name",
     "user.useconfigonly",
@@ -363,28 +346,40 @@ fn starts_program(setting: &Setting) -> bool {
     setting.value.as_deref().is_some_and(is_option_or_program)
 }
 
-/// Where the hooks of the repository around a directory lead, besides into itself: the directory that its `core.hooksPath`
-/// names, and the ends of links among its hooks. These places are not looked at.
-pub fn hooks_elsewhere(dir: &Path, home: &Path) -> Vec<PathBuf> {
+/// Where the hooks of the repository around a directory lead that a command does not see: the directory that its
+/// `core.hooksPath` names, and the ends of links among its hooks. These places are not looked at, and no repository that the
+/// command does not see.
+pub fn hooks_out_of_sight(
+    dir: &Path,
+    home: &Path,
+    is_seen: &dyn Fn(&Path) -> bool,
+) -> Vec<PathBuf> {
     let mut around = dir.ancestors().map(|dir| (dir, dir.join(GIT)));
-    let Some((tree, git)) = around.find(|(_, git)| !directory::is_missing(git)) else {
-        return Vec::new();
-    };
-    let Some(own) = repository(&git) else { return Vec::new() };
+    let around = around.find(|(_, git)| is_seen(git) && !directory::is_missing(git));
+    let own = around.and_then(|(tree, git)| Some((tree, repository(&git)?)));
+    let Some((tree, own)) = own.filter(|(_, own)| is_seen(own)) else { return Vec::new() };
     let main = common(&own).unwrap_or(own);
+    if !is_seen(&main) {
+        return Vec::new();
+    }
     let at = |base: &Path, path: &Path| match path.strip_prefix("~") {
         Ok(rest) => lexical(&home.join(rest)),
         Err(_) => lexical(&base.join(path)),
     };
     let mut settings = settings(&main.join("config")).unwrap_or_default().into_iter().rev();
     let named = settings.find(|s| s.section == "core" && s.name == "hookspath");
-    if let Some(path) = named.and_then(|setting| setting.value) {
-        return vec![at(tree, &config_file::path(&path))];
-    }
-    let hooks = main.join(HOOKS);
-    let names = directory::entries(&hooks).into_iter().flatten().flatten();
-    let links = names.filter_map(|entry| fs::read_link(hooks.join(entry.file_name())).ok());
-    links.map(|link| at(&hooks, &link)).collect()
+    let places: Vec<PathBuf> = match named.and_then(|setting| setting.value) {
+        Some(path) => vec![at(tree, &config_file::path(&path))],
+        None => {
+            let hooks = main.join(HOOKS);
+            let names = directory::entries(&hooks).into_iter().flatten().flatten();
+            let names = names.map(|entry| entry.file_name());
+            let names = names.filter(|name| !name.to_string_lossy().ends_with(SAMPLE)).take(MOST);
+            let links = names.filter_map(|name| fs::read_link(hooks.join(name)).ok());
+            links.map(|link| at(&hooks, &link)).collect()
+        }
+    };
+    places.into_iter().filter(|path| !is_seen(path)).collect()
 }
 
 /// Whether git would take an address, or the name of a remote, for an option or for a transport that is a program.

@@ -50,7 +50,6 @@ const SHOWN: &[&str] = &[
     "status",
     "submodule",
     "tag",
-    "trailer",
     "url",
     "user",
     "versionsort",
@@ -58,8 +57,16 @@ const SHOWN: &[&str] = &[
 ];
 /// Settings of these sections that are omitted: programs of the person, and keys that a command
 /// does not have.
-const LEFT_OUT: &[&str] =
-    &["askpass", "fsmonitor", "gitproxy", SIGNS, HOOKS, "sshcommand", "templatedir"];
+const LEFT_OUT: &[&str] = &[
+    "askpass",
+    "fsmonitor",
+    "gitproxy",
+    SIGNS,
+    HOOKS,
+    "recentobjectshook",
+    "sshcommand",
+    "templatedir",
+];
 /// The setting by which git signs each commit or tag.
 const SIGNS: &str = "gpgsign";
 /// The setting with the directory of hooks for every repository.

@@ -33,7 +33,10 @@ pub const SYSTEM: &[&str] = &[
 pub const ETC: &[&str] = &[
     "/etc/ImageMagick-6",
     "/etc/ImageMagick-7",
-    "/etc/R",
+    "/etc/R/Makeconf",
+    "/etc/R/Renviron",
+    "/etc/R/ldpaths",
+    "/etc/R/repositories",
     "/etc/adjtime",
     "/etc/alternatives",
     "/etc/bash.bashrc",
