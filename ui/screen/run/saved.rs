@@ -15,8 +15,9 @@ use yoi::protocol::now_ms;
 
 /// The form of the files; another one is kept aside.
 const VERSION: u32 = 1;
-/// A file beyond this size was not written by this program, in bytes.
-const LARGEST: u64 = 32 * 1024 * 1024;
+/// A file beyond this size was not written by this program, in bytes: the drafts of this screen and of another one have room,
+/// each byte spelled by six.
+const LARGEST: u64 = 128 * 1024 * 1024;
 /// How long leaving waits for the last write.
 pub(super) const LAST: Duration = Duration::from_secs(2);
 

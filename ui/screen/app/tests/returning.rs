@@ -71,6 +71,20 @@ fn next(bench: &Bench, width: u16, height: u16, pods: Vec<PodInfo>) -> Bench {
 }
 
 #[test]
+fn long_drafts_are_kept_as_far_as_they_have_room_and_the_one_that_is_shown_first() {
+    let mut bench = Bench::new(family());
+    for (pod, megabytes) in [("bob", 2), ("alice", 7)] {
+        bench.go_to(pod);
+        bench.msg(Msg::Paste("words\n".repeat(megabytes * 1024 * 1024 / 6)));
+    }
+    let draft = bench.draft();
+    let mut next = next(&bench, 80, 24, family());
+    assert_eq!((next.app.current.clone(), next.draft()), (Some(name("alice")), draft));
+    next.go_to("bob");
+    assert_eq!(next.draft(), "");
+}
+
+#[test]
 fn the_next_screen_shows_what_the_last_one_showed() {
     let log = log(40);
     for (width, height) in [(80, 24), (200, 60)] {

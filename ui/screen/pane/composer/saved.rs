@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tui_textarea::CursorMove;
 use yoi::protocol::{PodName, Segment};
 
-/// The longest draft that is kept, in bytes with its pastes.
-const LONGEST: usize = 256 * 1024;
+/// How many bytes of drafts are kept, with their pastes: the draft that is shown first, then those that have room. What is
+/// typed meanwhile is written every second, in a file that is read whole.
+const MOST: usize = 8 * 1024 * 1024;
 
 /// A draft and the place of its cursor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,9 +54,8 @@ impl Message {
 impl SavedDraft {
     fn of(draft: &Draft) -> Option<Self> {
         let message = draft.message();
-        let fits = !draft.is_empty() && message.bytes() <= LONGEST;
         let cursor = draft.text.cursor();
-        fits.then_some(Self { message, cursor: (cursor.0, cursor.1) })
+        (!draft.is_empty()).then_some(Self { message, cursor: (cursor.0, cursor.1) })
     }
 
     fn draft(&self) -> Draft {
@@ -73,7 +73,13 @@ impl Composer {
     pub fn drafts(&self) -> Vec<(Option<PodName>, SavedDraft)> {
         let own = (&self.at, &self.draft);
         let all = [own].into_iter().chain(&self.others);
-        all.filter_map(|(at, draft)| Some((at.clone(), SavedDraft::of(draft)?))).collect()
+        let mut room = MOST;
+        let fitting = |(at, draft): (&Option<PodName>, &Draft)| {
+            let saved = SavedDraft::of(draft)?;
+            room = room.checked_sub(saved.message.bytes())?;
+            Some((at.clone(), saved))
+        };
+        all.filter_map(fitting).collect()
     }
 
     /// Takes over the drafts and the history of an earlier screen, before the first key.
