@@ -81,7 +81,9 @@ impl App {
     }
 
     fn prompt_types(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
-        let Some(c) = typed(key) else {
+        // The key that opened the line may still be held down.
+        let is_held = key.kind == KeyEventKind::Repeat && !prompt.is_changed();
+        let Some(c) = typed(key).filter(|_| !is_held) else {
             self.layers.put_back(Layer::Prompt(prompt));
             return Vec::new();
         };

@@ -72,6 +72,17 @@ fn a_press_of_ctrl_c_right_after_one_that_paused_never_leaves() {
 }
 
 #[test]
+fn a_key_that_opened_a_line_and_is_held_down_types_nothing_into_it() {
+    let mut bench = alice(State::Idle);
+    bench.press(":");
+    bench.kind(KeyCode::Char(':'), KeyEventKind::Repeat);
+    bench.type_in("s");
+    bench.kind(KeyCode::Char('s'), KeyEventKind::Repeat);
+    let Some(Layer::Prompt(prompt)) = bench.app.layers.top() else { panic!("the line") };
+    assert_eq!(prompt.input.text(), "ss");
+}
+
+#[test]
 fn any_key_between_two_presses_of_ctrl_c_disarms_leaving() {
     let mut bench = alice(State::Idle);
     bench.press("ctrl-c");
