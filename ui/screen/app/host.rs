@@ -422,6 +422,10 @@ impl App {
             }
             Asked::Steered => self
                 .say(Kind::Info, "the first queued goes into the run with its next model request"),
+            // A transcript in view shows it.
+            Asked::Send(pod, ..) if ![self.shown(), self.beside()].contains(&Some(&pod)) => {
+                self.say(Kind::Done, format!("sent to {pod}"))
+            }
             Asked::Send(..)
             | Asked::Watch
             | Asked::Decision(_)

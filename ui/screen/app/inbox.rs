@@ -623,7 +623,7 @@ impl App {
                 format!("{asker}: {} · {what}", verdict_words(verdict))
             }
             verdict => {
-                format!("{asker}: {} elsewhere · {what}", verdict_words(verdict))
+                format!("decided elsewhere · {asker}: {} · {what}", verdict_words(verdict))
             }
         };
         let is_over = self.inbox.is_about(id) && !self.inbox.is_among(&self.items());

@@ -542,7 +542,7 @@ fn a_request_decided_elsewhere_leaves_with_a_notice() {
     bench.wait(400);
     bench.press("A");
     decided(&mut bench, "q", Verdict::Once);
-    assert_eq!(bench.notice(), "tester: allowed once elsewhere · Bash cargo fetch");
+    assert_eq!(bench.notice(), "decided elsewhere · tester: allowed once · Bash cargo fetch");
     bench.wait(400);
     assert!(decisions(&bench.press("enter")).is_empty());
     let screen = bench.screen();

@@ -152,7 +152,11 @@ fn an_open_line_keeps_its_text_and_sends_nothing_once_the_question_is_answered_e
     let values = json!({"answer": "x"}).as_object().cloned().expect("values");
     let verdict = Verdict::Answer { values };
     bench.host(None, Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict });
-    assert!(bench.notice().starts_with("alice: answered: x elsewhere"), "{}", bench.notice());
+    assert!(
+        bench.notice().starts_with("decided elsewhere · alice: answered: x · "),
+        "{}",
+        bench.notice()
+    );
     bench.type_in(" and more");
     assert!(bench.press("enter").is_empty());
     let screen = bench.screen();
@@ -360,6 +364,8 @@ fn a_nudge_enters_the_run_from_its_card_and_the_person_stays_where_one_was() {
         screen.contains("✓ fmt  done") && !bench.app.is_card_awake(),
         "the next card: {screen}"
     );
+    answer(&mut bench, sent, Event::done());
+    assert_eq!(bench.notice(), "sent to lint");
     // The run ends while the message stands in the line.
     let mut bench = nudged(Vec::new());
     bench.press("1");
