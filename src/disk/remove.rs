@@ -27,11 +27,14 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     let top = match opened(CWD, path) {
         Ok(top) => top,
         Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::NOTDIR) => return fs::remove_file(path),
+        Err(Errno::NOTDIR) if path.is_symlink() => return fs::remove_file(path),
         Err(error) => return Err(error.into()),
     };
     empty(&top, DEPTH)?;
-    fs::remove_dir(path)
+    match fs::remove_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Removes the entries of a directory. What others create there meanwhile may be left.

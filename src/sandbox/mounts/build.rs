@@ -40,8 +40,6 @@ const SCRIPT: &str = ".script";
 const NOTHING: &str = "/dev/null";
 /// Lists of keys that the kernel holds for this user, which are in no namespace.
 const KEYS: [&str; 2] = ["/proc/keys", "/proc/key-users"];
-/// A command gets one part of so many of what a user has for watching files.
-const WATCHING: u64 = 4;
 /// The first kernel with a separate `pid_max` for each PID namespace.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
 
@@ -169,7 +167,6 @@ impl Build {
                 match self.mount(world, path, "proc", PLAIN | MountFlags::NOEXEC, "") {
                     Ok(()) => {
                         limit_processes(pid_max, missing);
-                        limit_watches();
                         self.hide_keys()
                     }
                     // The kernel refuses a new `/proc` where parts of the old one are covered by mounts.
@@ -591,24 +588,6 @@ fn limit_processes(pid_max: u32, missing: &mut Missing) {
     if !has_own_pid_max() || fs::write(file, pid_max.to_string()).is_err() {
         // For ordinary users RLIMIT_NPROC applies.
         missing.open.extend(is_root().then(|| confinement::UNCOUNTED.to_owned()));
-    }
-}
-
-/// Leaves other programs of the user most of what there is for watching files: a command gets a part of each limit, which
-/// its user namespace counts for itself; root has none of its own. A kernel without these files has no such count.
-fn limit_watches() {
-    if is_root() {
-        return;
-    }
-    for (all, own) in [
-        ("max_user_instances", "max_inotify_instances"),
-        ("max_user_watches", "max_inotify_watches"),
-    ] {
-        let all = below(OLD.as_ref(), &Path::new("/proc/sys/fs/inotify").join(all));
-        let most = fs::read_to_string(all).ok().and_then(|most| most.trim().parse::<u64>().ok());
-        let Some(most) = most else { continue };
-        let own = below(NEW.as_ref(), &Path::new("/proc/sys/user").join(own));
-        let _ = fs::write(own, (most / WATCHING).to_string());
     }
 }
 

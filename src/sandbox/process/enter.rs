@@ -107,6 +107,8 @@ fn first_process() -> std::io::Result<Child> {
         .spawn()
 }
 
+/// The commands of a Pod get one part of so many of what a user has for watching files.
+const WATCHING: u64 = 4;
 /// The namespaces that each command has of its own. Shared memory of System V ends with the command, as its processes do.
 const OWN: CloneFlags = CloneFlags::CLONE_NEWNS
     .union(CloneFlags::CLONE_NEWPID)
@@ -167,8 +169,23 @@ fn as_ordinary_user(flags: CloneFlags) -> Result<(), String> {
     write("/proc/self/setgroups", "deny".into())?;
     write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
+    limit_watches();
     capabilities::keep_for_first_process()
         .map_err(|error| format!("capabilities in its user namespace: {error}"))
+}
+
+/// Leaves other programs of the user most of what there is for watching files: the commands of a Pod get a part of each
+/// limit, which a user namespace counts for itself and those in it. A kernel without these files has no such count.
+fn limit_watches() {
+    for (all, own) in [
+        ("max_user_instances", "max_inotify_instances"),
+        ("max_user_watches", "max_inotify_watches"),
+    ] {
+        let most = fs::read_to_string(Path::new("/proc/sys/fs/inotify").join(all)).ok();
+        if let Some(most) = most.and_then(|most| most.trim().parse::<u64>().ok()) {
+            let _ = fs::write(Path::new("/proc/sys/user").join(own), (most / WATCHING).to_string());
+        }
+    }
 }
 
 /// Brings up the loopback device of a new network, which is its first and only one: a netlink
