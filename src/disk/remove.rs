@@ -15,14 +15,13 @@ use std::path::Path;
 const DEPTH: usize = 500;
 /// What the owner of a directory needs in order to remove what lies in it.
 const OWNER: u32 = 0o700;
-/// How the name of a directory begins that was moved to the top.
+/// The beginning of the name of a directory that was moved to the top.
 const MOVED: &str = ".removed-";
 /// The most directories that are moved, while another program makes more of them.
 const MOST: u64 = 4_000_000;
 
-/// Removes a directory of this user; one that is not there is removed. Commands may have left directories in it that even
-/// their owner cannot enter, which get another mode first, and any number of directories in each other: each is moved to
-/// the top before what lies in it is removed.
+/// Removes a directory of this user, if it is there. A directory in it that its owner cannot enter gets another mode first.
+/// Any number of directories may lie in each other: each is moved to the top before what lies in it is removed.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let top = match opened(CWD, path) {
         Ok(top) => top,

@@ -143,8 +143,7 @@ fn make_one(here: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), Miss> {
 }
 
 fn open_regular(root: &Path, path: &Path) -> Result<(File, Stat), Miss> {
-    let seen = open_below(root, path, OFlags::PATH | OFlags::NOFOLLOW)?;
-    regular(&seen, path)?;
+    seen(root, path)?;
     let file = open_below(root, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
     let stat = regular(&file, path)?;
     match kernel::closes_file(&file, path) {
@@ -155,8 +154,12 @@ fn open_regular(root: &Path, path: &Path) -> Result<(File, Stat), Miss> {
 
 /// Whether a regular file is below a directory, at a path that leads through no link.
 pub fn is_file(root: &Path, path: &Path) -> bool {
-    let seen = open_below(root, path, OFlags::PATH | OFlags::NOFOLLOW);
-    seen.is_ok_and(|seen| regular(&seen, path).is_ok())
+    seen(root, path).is_ok()
+}
+
+/// Looks at a regular file without opening it.
+fn seen(root: &Path, path: &Path) -> Result<Stat, Miss> {
+    regular(&open_below(root, path, OFlags::PATH | OFlags::NOFOLLOW)?, path)
 }
 
 fn open_root(root: &Path) -> Result<OwnedFd, Miss> {

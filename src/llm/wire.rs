@@ -97,7 +97,7 @@ impl Ending {
 pub fn stop(word: &str) -> Stop {
     match word.to_ascii_lowercase().as_str() {
         "stop" | "end_turn" | "stop_sequence" | "tool_calls" | "function_call" | "eos"
-        // Cohere, Hugging Face, models whose server hands their marks on.
+        // Words of Cohere and Hugging Face, and end marks of models that a server passes on.
         | "complete" | "completed" | "tool_call" | "eos_token" | "end_of_turn" => Stop::EndTurn,
         "tool_use" => Stop::ToolUse,
         "length" | "max_tokens" | "max_output_tokens" | "max_new_tokens" => Stop::MaxTokens,

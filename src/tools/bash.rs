@@ -292,8 +292,9 @@ fn note_git(output: &mut Output, program: &str, ended: &Ended, ctx: &Context) {
         format!("[hooks of this repository lead to {path}, outside of the scope, and do not run]")
     }));
     lines.dedup();
-    let shown = output.content.clone().unwrap_or_default();
-    lines.iter().filter(|line| !shown.contains(*line)).for_each(|line| append(output, line));
+    let shown = output.content.as_deref().unwrap_or_default();
+    lines.retain(|line| !shown.contains(line));
+    lines.iter().for_each(|line| append(output, line));
 }
 
 /// The directories that a command in the background is to write.

@@ -116,13 +116,15 @@ impl Pod {
     /// Goes on with the run that stopped, without this result of a tool.
     async fn leave_out(&mut self, result: &str, answer: Answer) {
         match self.find_result(result).await {
-            Ok(_) if self.lacks_input() => reply(answer, Err(self.nothing_to_try())),
             Ok(entry) => self.go_on(Some(entry), answer).await,
             Err(refusal) => reply(answer, Err(refusal)),
         }
     }
 
     async fn go_on(&mut self, without: Option<EntryId>, answer: Answer) {
+        if self.lacks_input() {
+            return reply(answer, Err(self.nothing_to_try()));
+        }
         // A person who continues wants to know now whether the provider answers again.
         if let Ok(Some((_, provider))) = self.provider() {
             provider.gate().end_pause();

@@ -92,7 +92,7 @@ pub(super) fn cut(who: &Who, cause: &str) -> Failure {
     Failure::Cut(format!("{who} broke its answer off: {}", cleaned(who, cause)))
 }
 
-/// The answer ended in order, and nothing in it said so.
+/// The connection was closed in order, and the provider gave no reason for the end of its answer.
 pub(super) fn unended(who: &Who) -> Failure {
     Failure::Cut(format!("{who} ended its answer without giving a reason for the end"))
 }

@@ -86,7 +86,7 @@ pub fn settings(file: &Path) -> Vec<Setting> {
 }
 
 /// Resolves a path of a configuration.
-fn place(base: &Path, home: Option<&Path>, value: &str) -> PathBuf {
+pub fn place(base: &Path, home: Option<&Path>, value: &str) -> PathBuf {
     match (value.strip_prefix("~/"), home) {
         (Some(below), Some(home)) => without_parents(&home.join(config_file::path(below))),
         _ => without_parents(&base.join(config_file::path(value))),

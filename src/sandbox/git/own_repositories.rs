@@ -1,14 +1,16 @@
 //! The repositories that commands of a Pod made, by what stays the same when they are moved. Everything in them is the
 //! Pod's to change, but for what starts a program.
 
-use crate::files::{canonical, lexical, without_parents};
+use crate::files::{canonical, without_parents};
 use crate::sandbox::access::directory;
 use crate::sandbox::access::pod_storage::PodStorage;
 use crate::sandbox::access::view::GIT;
 use crate::sandbox::git::config_file::{self, Setting};
+use crate::sandbox::git::named_paths;
 use crate::sandbox::git::repository::{HOOKS, common, repository};
 use crate::text::SafeText;
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::ErrorKind;
 use std::io::Write as _;
@@ -81,9 +83,9 @@ impl OwnRepositories {
     }
 }
 
-/// The settings, without the name of a remote, a branch or a submodule, that name no program and no other file, and do not
-/// change what a later command of a person deletes, sends or checks. git
-/// writes most of them itself (`init`, `clone`, `submodule add`, `remote add`, `branch -u`).
+/// Settings that a Pod may make, each as its section and its name. None of them names a program or another file, and none
+/// changes what a later command of a person deletes, sends or checks. Some of them git writes itself (`init`, `clone`,
+/// `submodule add`, `remote add`, `branch -u`).
 const HARMLESS: [&str; 147] = [
     "am.threeway",
     "apply.ignorewhitespace",
@@ -362,21 +364,15 @@ pub fn hooks_out_of_sight(
     if !is_seen(&main) {
         return Vec::new();
     }
-    let at = |base: &Path, path: &Path| match path.strip_prefix("~") {
-        Ok(rest) => lexical(&home.join(rest)),
-        Err(_) => lexical(&base.join(path)),
-    };
     let mut settings = settings(&main.join("config")).unwrap_or_default().into_iter().rev();
     let named = settings.find(|s| s.section == "core" && s.name == "hookspath");
     let places: Vec<PathBuf> = match named.and_then(|setting| setting.value) {
-        Some(path) => vec![at(tree, &config_file::path(&path))],
+        Some(path) => vec![named_paths::place(tree, Some(home), &path)],
         None => {
             let hooks = main.join(HOOKS);
-            let names = directory::entries(&hooks).into_iter().flatten().flatten();
-            let names = names.map(|entry| entry.file_name());
-            let names = names.filter(|name| !name.to_string_lossy().ends_with(SAMPLE)).take(MOST);
+            let names = directory::entries(&hooks).into_iter().flat_map(hook_names).take(MOST);
             let links = names.filter_map(|name| fs::read_link(hooks.join(name)).ok());
-            links.map(|link| at(&hooks, &link)).collect()
+            links.map(|link| without_parents(&hooks.join(link))).collect()
         }
     };
     places.into_iter().filter(|path| !is_seen(path)).collect()
@@ -416,13 +412,17 @@ fn hooks(dir: &Path) -> Vec<Fault> {
         }
         _ => return vec![fault(hooks, "is no plain directory of hooks")],
     };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let all: Vec<_> =
-        names.filter(|name| !name.to_string_lossy().ends_with(SAMPLE)).take(MOST + 1).collect();
+    let all: Vec<_> = hook_names(entries).take(MOST + 1).collect();
     if all.len() > MOST {
         return vec![fault(hooks, "has many hooks")];
     }
     all.into_iter().map(|name| fault(hooks.join(name), "is a hook, which git runs")).collect()
+}
+
+/// The names in a directory of hooks, without samples.
+fn hook_names(entries: fs::ReadDir) -> impl Iterator<Item = OsString> {
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names.filter(|name| !name.to_string_lossy().ends_with(SAMPLE))
 }
 
 /// The names of the remotes in the configuration of the repository that a `.git` is or names.
